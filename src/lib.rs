@@ -5,8 +5,10 @@
 //! | layer | modules | what they are |
 //! |---|---|---|
 //! | 0 | [`clock`], [`error`], [`document`], [`policy`], [`decision`] | nouns |
+pub mod algorithm;
 pub mod clock;
 pub mod decision;
 pub mod document;
 pub mod error;
 pub mod policy;
+pub mod store;
