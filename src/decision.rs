@@ -70,6 +70,16 @@ impl Decision {
         self.policies.get(self.binding)
     }
 
+    /// How long until the request would pass: none unless it was refused, and none when it never can.
+    pub fn retry_after(&self) -> Option<f64> {
+        let wait = match self.outcome {
+            Outcome::Denied => self.bound()?.retry_after,
+            Outcome::Denylisted => self.blocked_for?,
+            Outcome::Allowed | Outcome::Allowlisted | Outcome::Degraded => return None,
+        };
+        wait.is_finite().then_some(wait)
+    }
+
     /// The longest delay of all policies.
     pub fn delay(&self) -> f64 {
         self.policies.iter().fold(0.0, |longest, p| longest.max(p.delay))

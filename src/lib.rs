@@ -10,5 +10,6 @@ pub mod clock;
 pub mod decision;
 pub mod document;
 pub mod error;
+pub mod headers;
 pub mod policy;
 pub mod store;
