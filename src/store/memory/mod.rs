@@ -7,6 +7,7 @@
 //! Keys are not kept: a state is found by a 128-bit keyed hash of its key, so that a key of any length costs 16 bytes
 //! and nobody without the process's random seed can make two keys meet.
 
+mod named;
 mod shard;
 
 use std::sync::Arc;

@@ -1,0 +1,40 @@
+//! The Node.js addon, and the only place that names N-API. JavaScript values enter and leave; everything they mean is decided below.
+//!
+//! Two ways cross the border. Setting up, administration and whatever else is rare goes through `napi-derive`'s classes. A
+//! check goes through plain N-API callbacks (`hot.rs`): numbers and one or two strings in, one small number out, and the
+//! decision in an array of doubles that JavaScript made. No panic crosses: it becomes an error with the code
+//! `ERR_SLUICEGATE_INTERNAL`.
+
+mod arguments;
+mod clock;
+mod fault;
+mod hot;
+mod limiter;
+mod output;
+
+use napi_derive::napi;
+
+/// The length that the output array must have.
+#[napi]
+pub const OUTPUT_LENGTH: u32 = output::LENGTH;
+
+/// The codes of all errors that the addon raises; `docs/error-codes.md` is held to them.
+#[napi]
+pub fn error_codes() -> Vec<&'static str> {
+    crate::error::code::ALL.to_vec()
+}
+
+/// The files of this addon that are loaded in the process, as far as the system tells. More than one means that named
+/// limiters made through different copies do not share their counters.
+#[napi]
+pub fn loaded_addons() -> Vec<String> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let files = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
+    let mut addons: Vec<String> = files
+        .filter(|file| file.rsplit('/').next().is_some_and(|name| name.starts_with("sluicegate.") && name.ends_with(".node")))
+        .map(String::from)
+        .collect();
+    addons.sort_unstable();
+    addons.dedup();
+    addons
+}
