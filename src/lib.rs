@@ -10,3 +10,4 @@ pub mod decision;
 pub mod document;
 pub mod error;
 pub mod policy;
+pub mod yaml;
