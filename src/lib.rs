@@ -10,4 +10,5 @@ pub mod decision;
 pub mod document;
 pub mod error;
 pub mod policy;
+pub mod rule;
 pub mod yaml;
