@@ -5,10 +5,11 @@
 //! | layer | modules | what they are |
 //! |---|---|---|
 //! | 0 | [`clock`], [`error`], [`document`], [`policy`], [`decision`] | nouns |
-//! | 1 | [`key`] | pure functions |
+//! | 1 | [`key`], [`list`] | pure functions |
 pub mod clock;
 pub mod decision;
 pub mod document;
 pub mod error;
 pub mod key;
+pub mod list;
 pub mod policy;
