@@ -59,9 +59,13 @@ impl Decision {
     }
 
     /// The decision of `policies`: denied if one of them denies.
-    pub fn of(policies: SmallVec<[PolicyState; 2]>, now: f64) -> Self {
-        let outcome =
-            if policies.iter().all(|p| p.admits) { Outcome::Allowed } else { Outcome::Denied };
+    pub fn of(mut policies: SmallVec<[PolicyState; 2]>, now: f64) -> Self {
+        let denied = policies.iter().any(|policy| !policy.admits);
+        if denied {
+            // Nobody waits in a queue for a request that was refused.
+            policies.iter_mut().for_each(|policy| policy.delay = 0.0);
+        }
+        let outcome = if denied { Outcome::Denied } else { Outcome::Allowed };
         Self { outcome, now, binding: binding(&policies), policies, blocked_for: None }
     }
 

@@ -17,7 +17,7 @@ use crate::headers::Headers;
 use crate::key::{Address, Extraction, Extractor, Identity, Key};
 use crate::list::List;
 use crate::policy::{LONGEST_WINDOW, MOST_COST, POLICY_FIELDS, Policy, most_of};
-use crate::rule::{Rule, RuleSet};
+use crate::rule::{RULE_FIELDS, Rule, RuleSet};
 use crate::store::memory::{Charge, DEFAULT_MAX_KEYS, Fingerprint, Holdings, MemoryStore, Tracked};
 
 /// The largest `maxKeys`.
@@ -28,8 +28,8 @@ const DEFAULT_RULE: &str = "default";
 const PER_ADDRESS: &str = "per-address";
 
 /// Everything a limiter is told, besides its rules.
-const FIELDS: [&str; 10] =
-    ["tenantId", "name", "rules", "limits", "cost", "perAddress", "allow", "deny", "mode", "maxKeys"];
+const FIELDS: [&str; 8] =
+    ["tenantId", "name", "rules", "perAddress", "allow", "deny", "mode", "maxKeys"];
 
 /// A limiter over a memory store.
 #[derive(Debug)]
@@ -45,6 +45,8 @@ pub struct Limiter {
     deny: List,
     limit_is_function: bool,
     cost_is_function: bool,
+    /// Whether rules were given, so that a request has to be matched.
+    has_rules: bool,
     rules: ArcSwap<ActiveRules>,
     store: Arc<MemoryStore>,
     outcomes: [AtomicU64; 5],
@@ -126,16 +128,24 @@ pub struct Answer {
 
 impl Limiter {
     /// Reads a limiter's options. `rules` is the document of the rules file, if `rules` names one.
-    pub fn new(options: &Document, rules: Option<&Document>, clock: Option<Arc<crate::clock::Clock>>) -> Result<Self, ConfigError> {
+    pub fn new(
+        options: &Document,
+        rules: Option<&Document>,
+        clock: Option<Arc<crate::clock::Clock>>,
+    ) -> Result<Self, ConfigError> {
         let options = Field::root(options, "");
         let tenant = match options.get("tenantId") {
             Some(field) => name(&field, code::INVALID_TENANT_ID)?,
             None => "default",
         };
-        let max_keys = options.get("maxKeys").map(|field| field.whole_number(code::INVALID_MAX_KEYS, 1.0, MOST_KEYS));
+        let max_keys = options
+            .get("maxKeys")
+            .map(|field| field.whole_number(code::INVALID_MAX_KEYS, 1.0, MOST_KEYS));
         let max_keys = max_keys.transpose()?.map(to_count);
         let store = match options.get("name") {
-            Some(field) => MemoryStore::named(tenant, name(&field, code::INVALID_NAME)?, clock, max_keys)?,
+            Some(field) => {
+                MemoryStore::named(tenant, name(&field, code::INVALID_NAME)?, clock, max_keys)?
+            }
             None => {
                 let clock = clock.unwrap_or_else(|| Arc::new(crate::clock::Clock::System));
                 Arc::new(MemoryStore::new(clock, max_keys.unwrap_or(DEFAULT_MAX_KEYS)))
@@ -166,22 +176,32 @@ impl Limiter {
         options: &Field<'_>,
         rules: Option<&Document>,
     ) -> Result<Self, ConfigError> {
-        let known: Vec<&str> =
-            [&FIELDS[..], &POLICY_FIELDS, &Extractor::FIELDS, &Headers::FIELDS].into_iter().flatten().copied().collect();
-        options.expect_map(code::INVALID_LIMITS, &known)?;
+        let known =
+            [&FIELDS[..], &POLICY_FIELDS, &RULE_FIELDS, &Extractor::FIELDS, &Headers::FIELDS]
+                .concat();
+        options.expect_map(code::INVALID_OPTIONS, &known)?;
         let extractor = Extractor::read(options)?;
         let headers = Headers::read(options)?;
         let shadow = match options.get("mode") {
-            Some(field) => field.word(code::INVALID_MODE, &[("enforce", false), ("shadow", true)])?,
+            Some(field) => {
+                field.word(code::INVALID_MODE, &[("enforce", false), ("shadow", true)])?
+            }
             None => false,
         };
-        let list = |field: &str, code| options.get(field).map_or_else(|| Ok(List::default()), |field| List::read(&field, code));
-        let (allow, deny) = (list("allow", code::INVALID_ALLOW)?, list("deny", code::INVALID_DENY)?);
-        let set = read_rules(options, rules, &tenant)?;
+        let list = |field: &str, code| {
+            options.get(field).map_or_else(|| Ok(List::default()), |field| List::read(&field, code))
+        };
+        let (allow, deny) =
+            (list("allow", code::INVALID_ALLOW)?, list("deny", code::INVALID_DENY)?);
+        let set = read_rules(options, rules, &tenant, &known)?;
         let first = set.rules().first();
         let limit_is_function = first.is_some_and(|rule| rule.limit_is_function);
-        let cost_is_function = options.get("cost").is_some_and(|cost| matches!(cost.value(), Value::Other(_)));
-        let per_address = options.get("perAddress").map(|field| read_per_address(&field, &scope, &store)).transpose()?;
+        let cost_is_function =
+            options.get("cost").is_some_and(|cost| matches!(cost.value(), Value::Other(_)));
+        let per_address = options
+            .get("perAddress")
+            .map(|field| read_per_address(&field, &scope, &store))
+            .transpose()?;
         let active = ActiveRules::new(set, 0, &scope, &store)?;
         Ok(Self {
             tenant,
@@ -194,6 +214,7 @@ impl Limiter {
             deny,
             limit_is_function,
             cost_is_function,
+            has_rules: options.get("rules").is_some(),
             rules: ArcSwap::from_pointee(active),
             store,
             outcomes: Default::default(),
@@ -214,7 +235,12 @@ impl Limiter {
     }
 
     /// The rule of a request, or none when it is not limited.
-    pub fn match_route(&self, method: &str, pattern: Option<&str>, path: &str) -> Option<RuleHandle> {
+    pub fn match_route(
+        &self,
+        method: &str,
+        pattern: Option<&str>,
+        path: &str,
+    ) -> Option<RuleHandle> {
         let rules = self.rules.load();
         let index = rules.set.match_route(method, pattern, path)?;
         Some(RuleHandle { version: rules.version, index: u32::try_from(index).ok()? })
@@ -235,6 +261,11 @@ impl Limiter {
         self.shadow
     }
 
+    /// Whether a request's rule depends on its method and path; if not, it is always the one with the handle 0.
+    pub fn has_rules(&self) -> bool {
+        self.has_rules
+    }
+
     /// Whether every request brings its limit.
     pub fn limit_is_function(&self) -> bool {
         self.limit_is_function
@@ -249,7 +280,9 @@ impl Limiter {
     pub fn always_reads_address(&self) -> bool {
         let rules = self.rules.load();
         self.extractor.always_reads_address()
-            || [&self.allow, &self.deny, &rules.allow, &rules.deny].iter().any(|list| list.has_addresses())
+            || [&self.allow, &self.deny, &rules.allow, &rules.deny]
+                .iter()
+                .any(|list| list.has_addresses())
     }
 
     /// The store's time, as `exp` and `nbf` of a token need it.
@@ -291,7 +324,10 @@ impl Limiter {
         let (policies, cost) = rules.ask(ask)?;
         let decision = match self.verdict(&rules, &identity) {
             Some(outcome) => Decision::uncounted(outcome, self.store.clock().now()),
-            None => self.store.peek(&[Charge { key: self.fingerprint(&identity.key), policies: &policies }], cost),
+            None => self.store.peek(
+                &[Charge { key: self.fingerprint(&identity.key), policies: &policies }],
+                cost,
+            ),
         };
         Ok(Answer { decision, receipt: None, rule: ask.rule })
     }
@@ -300,7 +336,11 @@ impl Limiter {
     pub fn refund_key(&self, key: &Key, ask: Ask) -> Result<(), Undecided> {
         let rules = self.rules.load();
         let (policies, cost) = rules.ask(ask)?;
-        self.store.refund(&[Charge { key: self.fingerprint(key), policies: &policies }], cost, None);
+        self.store.refund(
+            &[Charge { key: self.fingerprint(key), policies: &policies }],
+            cost,
+            None,
+        );
         Ok(())
     }
 
@@ -326,7 +366,9 @@ impl Limiter {
     pub fn block(&self, key: &Key, milliseconds: f64) -> Result<(), ConfigError> {
         let most = LONGEST_WINDOW / MILLISECOND;
         if !(milliseconds.fract() == 0.0 && (1.0..=most).contains(&milliseconds)) {
-            let problem = format!("must be a whole number of milliseconds from 1 to {most}, not {milliseconds}");
+            let problem = format!(
+                "must be a whole number of milliseconds from 1 to {most}, not {milliseconds}"
+            );
             return Err(ConfigError::of_range(code::INVALID_DURATION, "ms", problem));
         }
         self.store.block(self.fingerprint(key), milliseconds * MILLISECOND);
@@ -352,7 +394,9 @@ impl Limiter {
     pub fn header_texts(&self, answer: &Answer, limit: Option<f64>) -> Vec<String> {
         let rules = self.rules.load();
         let Some((rule, tracked)) = rules.find(answer.rule) else { return Vec::new() };
-        let with_limit = |tracked: &Tracked| limit.map_or(tracked.policy, |limit| tracked.policy.with_limit(limit));
+        let with_limit = |tracked: &Tracked| {
+            limit.map_or(tracked.policy, |limit| tracked.policy.with_limit(limit))
+        };
         let mut policies: Vec<Policy> = tracked.iter().map(with_limit).collect();
         let mut names = rule.policy_names.clone();
         if let Some((tracked, name)) = &self.per_address {
@@ -373,7 +417,12 @@ impl Limiter {
     }
 
     #[inline]
-    fn check(&self, identity: &Identity, address: Option<&Key>, ask: Ask) -> Result<Answer, Undecided> {
+    fn check(
+        &self,
+        identity: &Identity,
+        address: Option<&Key>,
+        ask: Ask,
+    ) -> Result<Answer, Undecided> {
         let rules = self.rules.load();
         let (policies, cost) = rules.ask(ask)?;
         if let Some(outcome) = self.verdict(&rules, identity) {
@@ -391,15 +440,23 @@ impl Limiter {
         let decision = self.store.check(&charges, cost);
         self.count(decision.outcome);
         let counted = decision.outcome == Outcome::Allowed && cost > 0.0;
-        let receipt =
-            counted.then(|| Receipt { rule: ask.rule, key, address, cost, limit: ask.limit, since: decision.now });
+        let receipt = counted.then(|| Receipt {
+            rule: ask.rule,
+            key,
+            address,
+            cost,
+            limit: ask.limit,
+            since: decision.now,
+        });
         Ok(Answer { decision, receipt, rule: ask.rule })
     }
 
     /// What the lists say: denied before allowed.
     #[inline]
     fn verdict(&self, rules: &ActiveRules, identity: &Identity) -> Option<Outcome> {
-        let on = |list: &List| !list.is_empty() && list.matches(identity.address.as_ref(), &identity.key);
+        let on = |list: &List| {
+            !list.is_empty() && list.matches(identity.address.as_ref(), &identity.key)
+        };
         if on(&self.deny) || on(&rules.deny) {
             Some(Outcome::Denylisted)
         } else if on(&self.allow) || on(&rules.allow) {
@@ -415,7 +472,13 @@ impl Limiter {
             let text = key.text();
             Address::parse(text.strip_prefix("ip:").unwrap_or(&text))
         });
-        Identity { key, made_up: false, address: address.flatten(), no_address: false, blank: false }
+        Identity {
+            key,
+            made_up: false,
+            address: address.flatten(),
+            no_address: false,
+            blank: false,
+        }
     }
 
     #[inline]
@@ -430,12 +493,20 @@ impl Limiter {
 }
 
 impl ActiveRules {
-    fn new(set: RuleSet, version: u32, scope: &str, store: &MemoryStore) -> Result<Self, ConfigError> {
+    fn new(
+        set: RuleSet,
+        version: u32,
+        scope: &str,
+        store: &MemoryStore,
+    ) -> Result<Self, ConfigError> {
         let list = |document: Option<&Document>, name, code| {
-            document.map_or_else(|| Ok(List::default()), |document| List::read(&Field::root(document, name), code))
+            document.map_or_else(
+                || Ok(List::default()),
+                |document| List::read(&Field::root(document, name), code),
+            )
         };
-        let allow = list(set.allow(), "allow", code::INVALID_ALLOW)?;
-        let deny = list(set.deny(), "deny", code::INVALID_DENY)?;
+        let allow = list(set.allow.as_ref(), "allow", code::INVALID_ALLOW)?;
+        let deny = list(set.deny.as_ref(), "deny", code::INVALID_DENY)?;
         let tracked = set.rules().iter().map(|rule| track(rule, scope, store)).collect();
         Ok(Self { version, set, tracked, allow, deny })
     }
@@ -445,14 +516,10 @@ impl ActiveRules {
         self.set.knows_tenant()
     }
 
-    /// Whether the rule depends on method and path.
-    pub fn has_routes(&self) -> bool {
-        self.set.has_routes()
-    }
-
     fn find(&self, handle: RuleHandle) -> Option<(&Rule, &[Tracked])> {
         let index = handle.index as usize;
-        let rule = (handle.version == self.version).then(|| self.set.rules().get(index)).flatten()?;
+        let rule =
+            (handle.version == self.version).then(|| self.set.rules().get(index)).flatten()?;
         Some((rule, &self.tracked[index]))
     }
 
@@ -471,7 +538,9 @@ impl ActiveRules {
             }
             return Ok((tracked.into(), cost));
         };
-        let limited = tracked.iter().map(|one| valid_limit(limit, &one.policy).map(|limit| one.with_limit(limit)));
+        let limited = tracked
+            .iter()
+            .map(|one| valid_limit(limit, &one.policy).map(|limit| one.with_limit(limit)));
         Ok((limited.collect::<Result<Vec<_>, _>>()?.into(), cost))
     }
 }
@@ -482,26 +551,36 @@ fn track(rule: &Rule, scope: &str, store: &MemoryStore) -> Vec<Tracked> {
     let kind = |policy: &Policy| (policy.algorithm, policy.window.to_bits(), policy.aligned);
     let mut tracked = Vec::with_capacity(rule.policies.len());
     for (index, policy) in rule.policies.iter().enumerate() {
-        let same = rule.policies[..index].iter().filter(|other| kind(other) == kind(policy)).count();
+        let same =
+            rule.policies[..index].iter().filter(|other| kind(other) == kind(policy)).count();
         let identity = format!("{:?}", (scope, &rule.name, kind(policy), same));
         tracked.push(store.track(&identity, *policy));
     }
     tracked
 }
 
-fn read_rules(options: &Field<'_>, file: Option<&Document>, tenant: &str) -> Result<RuleSet, ConfigError> {
+fn read_rules(
+    options: &Field<'_>,
+    file: Option<&Document>,
+    tenant: &str,
+    known: &[&str],
+) -> Result<RuleSet, ConfigError> {
     let Some(rules) = options.get("rules") else {
-        return Ok(RuleSet::single(Rule::of_options(options, DEFAULT_RULE)?));
+        return Ok(RuleSet::single(Rule::read(options, DEFAULT_RULE.to_owned(), known)?));
     };
     for other in POLICY_FIELDS.iter().chain(&["limits"]) {
         if let Some(field) = options.get(other) {
-            return Err(field.fault(code::CONTRADICTION, "cannot be given together with rules, which say it"));
+            return Err(field
+                .fault(code::CONTRADICTION, "cannot be given together with rules, which say it"));
         }
     }
     if let Some(cost) = options.get("cost")
         && !matches!(cost.value(), Value::Other(_))
     {
-        return Err(cost.fault(code::CONTRADICTION, "can only be a function where rules say what a request costs"));
+        return Err(cost.fault(
+            code::CONTRADICTION,
+            "can only be a function where rules say what a request costs",
+        ));
     }
     match (rules.value(), file) {
         (Value::Text(_), Some(file)) => RuleSet::read(&Field::root(file, ""), tenant),
@@ -510,10 +589,17 @@ fn read_rules(options: &Field<'_>, file: Option<&Document>, tenant: &str) -> Res
     }
 }
 
-fn read_per_address(field: &Field<'_>, scope: &str, store: &MemoryStore) -> Result<(Tracked, String), ConfigError> {
+fn read_per_address(
+    field: &Field<'_>,
+    scope: &str,
+    store: &MemoryStore,
+) -> Result<(Tracked, String), ConfigError> {
     field.expect_map(code::INVALID_PER_ADDRESS, &POLICY_FIELDS)?;
     let policy = Policy::read(field, false)?;
-    let identity = format!("{:?}", (scope, PER_ADDRESS, policy.algorithm, policy.window.to_bits(), policy.aligned));
+    let identity = format!(
+        "{:?}",
+        (scope, PER_ADDRESS, policy.algorithm, policy.window.to_bits(), policy.aligned)
+    );
     Ok((store.track(&identity, policy), PER_ADDRESS.to_owned()))
 }
 
@@ -539,10 +625,18 @@ fn valid_limit(limit: f64, policy: &Policy) -> Result<f64, ConfigError> {
 fn name<'a>(field: &Field<'a>, code: &'static str) -> Result<&'a str, ConfigError> {
     let allowed = "must be text of 1 to 128 characters";
     let text = field.text(code, allowed)?;
-    if (1..=128).contains(&text.chars().count()) { Ok(text) } else { Err(field.out_of_range(code, allowed)) }
+    if (1..=128).contains(&text.chars().count()) {
+        Ok(text)
+    } else {
+        Err(field.out_of_range(code, allowed))
+    }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be whole and from 1 to 10⁹")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be whole and from 1 to 10⁹"
+)]
 fn to_count(number: f64) -> usize {
     number as usize
 }

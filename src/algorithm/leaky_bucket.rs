@@ -26,7 +26,12 @@ impl LeakyBucket {
     #[inline]
     fn level(self, policy: &Policy, now: f64) -> f64 {
         let elapsed = (now - self.time).max(0.0);
-        (self.level.min(policy.capacity * policy.window) - elapsed * policy.limit).max(0.0)
+        self.drained(policy, elapsed).min(policy.capacity * policy.window)
+    }
+
+    #[inline]
+    fn drained(self, policy: &Policy, elapsed: f64) -> f64 {
+        (self.level - elapsed * policy.limit).max(0.0)
     }
 
     /// When the level will be down at `wanted`.
@@ -73,8 +78,8 @@ impl Counter for LeakyBucket {
     }
 
     #[inline]
-    fn is_ahead(&self, _policy: &Policy, now: f64) -> bool {
-        self.time > now
+    fn is_ahead(&self, policy: &Policy, now: f64) -> bool {
+        self.time > now || self.drained(policy, now - self.time) > policy.capacity * policy.window
     }
 
     #[inline]

@@ -52,7 +52,8 @@ trait Counter {
     fn remaining(&self, policy: &Policy, now: f64) -> f64;
     /// When the full quota is back; `now` if nothing is used.
     fn reset_at(&self, policy: &Policy, now: f64) -> f64;
-    /// Whether the state is ahead of a clock that went back.
+    /// Whether the state is ahead of a clock that went back, or above a capacity that was lowered. Even a denied check
+    /// then writes it down as it stands now, or the wait that was told would begin anew with every look at it.
     fn is_ahead(&self, policy: &Policy, now: f64) -> bool;
     /// Brings the state to `now` in place; what it says does not change.
     fn settle(&mut self, policy: &Policy, now: f64);
@@ -171,7 +172,7 @@ impl State {
 #[inline]
 fn check<C: Counter>(counter: &mut C, policy: &Policy, cost: f64, now: f64) -> PolicyState {
     if !admits(counter, policy, cost, now) {
-        if counter.is_ahead(policy, now) {
+        if cost > 0.0 && counter.is_ahead(policy, now) {
             counter.settle(policy, now);
         }
         return report(counter, policy, cost, now, false, 0.0);

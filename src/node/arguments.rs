@@ -28,9 +28,14 @@ fn read(env: Env, value: Unknown<'_>, depth: usize) -> Result<Value> {
             let object: Object<'_> = convert(env, value)?;
             if object.is_array()? {
                 let length = object.get_array_length()?;
-                let item = |index| Ok(Document::from(read(env, object.get_element(index)?, depth + 1)?));
+                let item =
+                    |index| Ok(Document::from(read(env, object.get_element(index)?, depth + 1)?));
                 Value::List((0..length).map(item).collect::<Result<_>>()?)
-            } else if object.is_date()? || object.is_promise()? || object.is_buffer()? || object.is_typedarray()? {
+            } else if object.is_date()?
+                || object.is_promise()?
+                || object.is_buffer()?
+                || object.is_typedarray()?
+            {
                 Value::Other("an object of another kind")
             } else {
                 let member = |name: String| {
@@ -62,7 +67,8 @@ pub(super) fn utf16(env: sys::napi_env, value: sys::napi_value) -> Option<Utf16>
     let mut length = 0;
     // SAFETY: N-API writes at most `room` units, the closing NUL included, into memory of that many, and says how many.
     unsafe {
-        let status = sys::napi_get_value_string_utf16(env, value, units.as_mut_ptr(), room, &mut length);
+        let status =
+            sys::napi_get_value_string_utf16(env, value, units.as_mut_ptr(), room, &mut length);
         if status != sys::Status::napi_ok {
             return None;
         }
@@ -100,12 +106,19 @@ pub(super) fn number(
     }
     match kind(env, value) {
         sys::ValueType::napi_undefined | sys::ValueType::napi_null => Ok(None),
-        other => Err(ConfigError::of_type(code, field, format!("must be a whole number, not {}", kind_name(other)))),
+        other => Err(ConfigError::of_type(
+            code,
+            field,
+            format!("must be a whole number, not {}", kind_name(other)),
+        )),
     }
 }
 
 /// A key argument: text.
-pub(super) fn key(env: sys::napi_env, value: sys::napi_value) -> std::result::Result<crate::key::Key, ConfigError> {
+pub(super) fn key(
+    env: sys::napi_env,
+    value: sys::napi_value,
+) -> std::result::Result<crate::key::Key, ConfigError> {
     match utf16(env, value) {
         Some(units) => crate::key::Key::from_utf16(&units),
         None => {

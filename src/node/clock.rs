@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use napi::bindgen_prelude::Env;
 use napi::Result;
+use napi::bindgen_prelude::Env;
 use napi_derive::napi;
 
 use super::fault::throw;

@@ -1,6 +1,6 @@
 //! Rust's errors as JavaScript's: a [`ConfigError`] becomes a `TypeError` or `RangeError` with `code` and `field`.
 
-use napi::bindgen_prelude::{Env, JsObjectValue, Object, ToNapiValue, Unknown};
+use napi::bindgen_prelude::{Env, Object};
 use napi::{Error, JsError, JsRangeError, JsTypeError, JsValue, Result, Status, sys};
 
 use crate::error::{ConfigError, Kind, code};
@@ -16,7 +16,9 @@ pub(super) fn throw(env: Env, error: ConfigError) -> Error {
 fn try_throw(env: Env, error: ConfigError) -> Result<()> {
     let reason = Error::new(error.code, error.to_string());
     let thrown = match (error.kind, error.code) {
-        (_, code::CLOSED | code::INTERNAL | code::RULES_UNREADABLE) => JsError::from(reason).into_unknown(env),
+        (_, code::CLOSED | code::INTERNAL | code::RULES_UNREADABLE) => {
+            JsError::from(reason).into_unknown(env)
+        }
         (Kind::Type, _) => JsTypeError::from(reason).into_unknown(env),
         (Kind::Range, _) => JsRangeError::from(reason).into_unknown(env),
     };
@@ -55,13 +57,4 @@ pub(super) fn panicked() -> ConfigError {
 /// What a closed limiter answers.
 pub(super) fn closed() -> ConfigError {
     ConfigError::of_type(code::CLOSED, "", "the limiter is closed")
-}
-
-/// A Rust value as a JavaScript value of any kind.
-pub(super) fn unknown<T: ToNapiValue>(env: Env, value: T) -> Result<Unknown<'static>> {
-    // SAFETY: the value is made in the environment that it is used in.
-    unsafe {
-        let raw = T::to_napi_value(env.raw(), value)?;
-        Ok(Unknown::from_raw_unchecked(env.raw(), raw))
-    }
 }

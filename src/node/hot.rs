@@ -5,13 +5,13 @@ use std::ffi::c_void;
 use std::rc::Rc;
 
 use napi::bindgen_prelude::{Env, JsObjectValue, Object, Unknown};
-use napi::{JsValue, Result, check_status, sys};
+use napi::{Result, check_status, sys};
 
 use super::arguments::{key, kind, number, utf8, utf16};
 use super::fault::{closed, guarded};
 use super::limiter::{Inner, handle_of};
 use crate::error::{ConfigError, code};
-use crate::key::{Extraction, Given, Key, Request, Source};
+use crate::key::{Extraction, Given, Request, Source};
 use crate::limiter::{Ask, Undecided};
 
 /// Nothing was decided: the address has to be read.
@@ -65,16 +65,36 @@ impl Hot for KeyOf {
 
 type Callback = unsafe extern "C" fn(sys::napi_env, sys::napi_callback_info) -> sys::napi_value;
 
-fn define_one(env: &Env, object: &mut Object<'_>, inner: &Rc<Inner>, name: &str, callback: Callback) -> Result<()> {
+fn define_one(
+    env: &Env,
+    object: &mut Object<'_>,
+    inner: &Rc<Inner>,
+    name: &str,
+    callback: Callback,
+) -> Result<()> {
     let data = Rc::into_raw(Rc::clone(inner)).cast_mut().cast::<c_void>();
     let mut function = std::ptr::null_mut();
     // SAFETY: `data` is a counted reference that only the finalizer gives back, so it outlives the function.
     unsafe {
         let length = name.len().cast_signed();
-        let made = sys::napi_create_function(env.raw(), name.as_ptr().cast(), length, Some(callback), data, &mut function);
+        let made = sys::napi_create_function(
+            env.raw(),
+            name.as_ptr().cast(),
+            length,
+            Some(callback),
+            data,
+            &mut function,
+        );
         check_status!(made)?;
         let owner = std::ptr::null_mut();
-        check_status!(sys::napi_add_finalizer(env.raw(), function, data, Some(release), std::ptr::null_mut(), owner))?;
+        check_status!(sys::napi_add_finalizer(
+            env.raw(),
+            function,
+            data,
+            Some(release),
+            std::ptr::null_mut(),
+            owner
+        ))?;
         object.set_named_property(name, Unknown::from_raw_unchecked(env.raw(), function))
     }
 }
@@ -87,7 +107,10 @@ unsafe extern "C" fn release(_env: sys::napi_env, data: *mut c_void, _hint: *mut
 /// Most arguments that any of the functions takes.
 const MOST_ARGUMENTS: usize = 6;
 
-unsafe extern "C" fn callback<H: Hot>(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
+unsafe extern "C" fn callback<H: Hot>(
+    env: sys::napi_env,
+    info: sys::napi_callback_info,
+) -> sys::napi_value {
     let mut count = MOST_ARGUMENTS;
     let mut arguments = [std::ptr::null_mut(); MOST_ARGUMENTS];
     let mut data = std::ptr::null_mut();
@@ -139,7 +162,8 @@ fn check_request(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value
             inner.answer(answer, ask.limit);
             match &extraction {
                 Extraction::Found(identity) => {
-                    i32::from(identity.no_address) * NO_ADDRESS | i32::from(identity.blank) * BLANK_KEY
+                    i32::from(identity.no_address) * NO_ADDRESS
+                        | i32::from(identity.blank) * BLANK_KEY
                 }
                 _ => 0,
             }
@@ -156,7 +180,12 @@ fn key_of(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> A
             let mut value = std::ptr::null_mut();
             // SAFETY: the text is alive during the call, which copies it.
             unsafe {
-                sys::napi_create_string_utf8(env, text.as_ptr().cast(), text.len().cast_signed(), &mut value);
+                sys::napi_create_string_utf8(
+                    env,
+                    text.as_ptr().cast(),
+                    text.len().cast_signed(),
+                    &mut value,
+                );
             }
             return Ok(value);
         }
@@ -182,8 +211,7 @@ fn extract(
     let credential = arguments.get(first + 1).copied();
     if extractor.source() == Source::Custom {
         let units = credential.and_then(|value| utf16(env, value));
-        let key = units.filter(|units| !units.is_empty()).map(|units| Key::custom_from_utf16(&units));
-        return Ok(extractor.extract_custom(key, &address));
+        return Ok(extractor.extract_custom(units.as_deref(), address));
     }
     let credential = match extractor.source() {
         Source::Address => None,
@@ -192,7 +220,11 @@ fn extract(
     let keys_final = keys_final.is_some_and(|value| is_true(env, value));
     let request = Request { address, credential: credential.as_deref(), keys_final };
     // Only a token's times need the clock.
-    let now = if extractor.source() == Source::Authorization { inner.limiter.unix_seconds() } else { 0.0 };
+    let now = if extractor.source() == Source::Authorization {
+        inner.limiter.unix_seconds()
+    } else {
+        0.0
+    };
     Ok(extractor.extract(&request, now))
 }
 
@@ -201,12 +233,22 @@ const LONGEST_ADDRESS: usize = 96;
 
 /// Reads an address as Latin-1: an address is ASCII, and what is not is no address either way.
 #[inline]
-fn read_address<'a>(env: sys::napi_env, value: Option<sys::napi_value>, buffer: &'a mut [u8; LONGEST_ADDRESS]) -> Given<'a> {
+fn read_address<'a>(
+    env: sys::napi_env,
+    value: Option<sys::napi_value>,
+    buffer: &'a mut [u8; LONGEST_ADDRESS],
+) -> Given<'a> {
     let Some(value) = value else { return Given::Unread };
     let mut length = 0;
     // SAFETY: N-API writes at most the buffer's length, the closing NUL included.
     let status = unsafe {
-        sys::napi_get_value_string_latin1(env, value, buffer.as_mut_ptr().cast(), LONGEST_ADDRESS, &mut length)
+        sys::napi_get_value_string_latin1(
+            env,
+            value,
+            buffer.as_mut_ptr().cast(),
+            LONGEST_ADDRESS,
+            &mut length,
+        )
     };
     if status == sys::Status::napi_ok {
         return Given::Text(std::str::from_utf8(&buffer[..length]).unwrap_or("not an address"));
@@ -216,20 +258,29 @@ fn read_address<'a>(env: sys::napi_env, value: Option<sys::napi_value>, buffer: 
 
 /// The rule, and the cost and limit from `first` on.
 #[inline]
-fn ask(env: sys::napi_env, arguments: &[sys::napi_value], first: usize) -> std::result::Result<Ask, ConfigError> {
+fn ask(
+    env: sys::napi_env,
+    arguments: &[sys::napi_value],
+    first: usize,
+) -> std::result::Result<Ask, ConfigError> {
     let rule = number(env, arguments.first().copied(), code::INTERNAL, "rule")?.unwrap_or(-1.0);
     let cost = number(env, arguments.get(first).copied(), code::INVALID_COST, "cost")?;
     let limit = number(env, arguments.get(first + 1).copied(), code::INVALID_LIMIT, "limit")?;
     Ok(Ask { rule: handle_of(rule), cost, limit })
 }
 
-fn argument(arguments: &[sys::napi_value], index: usize) -> std::result::Result<sys::napi_value, ConfigError> {
+fn argument(
+    arguments: &[sys::napi_value],
+    index: usize,
+) -> std::result::Result<sys::napi_value, ConfigError> {
     let missing = || ConfigError::of_type(code::INVALID_KEY, "key", "must be text, not undefined");
     arguments.get(index).copied().ok_or_else(missing)
 }
 
 /// What JavaScript has to do before the request can be decided; a bad argument stays an error.
-pub(super) fn decided(answer: std::result::Result<(), Undecided>) -> std::result::Result<i32, ConfigError> {
+pub(super) fn decided(
+    answer: std::result::Result<(), Undecided>,
+) -> std::result::Result<i32, ConfigError> {
     match answer {
         Ok(()) => Ok(0),
         Err(Undecided::NeedsAddress) => Ok(NEEDS_ADDRESS),

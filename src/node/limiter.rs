@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use napi::bindgen_prelude::{ClassInstance, Env, Float64Array, FnArgs, Function, JsObjectValue, Object, Unknown};
+use napi::bindgen_prelude::{ClassInstance, Env, Float64Array, FnArgs, Function, Object, Unknown};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{JsValue, Result, Status};
 use napi_derive::napi;
@@ -45,7 +45,8 @@ impl Inner {
     }
 }
 
-type Notify = ThreadsafeFunction<FnArgs<(String, String)>, (), FnArgs<(String, String)>, Status, false, true>;
+type Notify =
+    ThreadsafeFunction<FnArgs<(String, String)>, (), FnArgs<(String, String)>, Status, false, true>;
 
 /// A limiter over the memory store. Made by `lib/limiter.js`, which is the public face.
 #[napi]
@@ -74,15 +75,23 @@ impl NativeLimiter {
         let path = rules_path(&document);
         let file = path.as_ref().map(|path| RulesFile::read(path)).transpose();
         let file = file.map_err(|error| throw(env, error))?;
-        let limiter = Limiter::new(&document, file.as_ref(), clock).map_err(|error| throw(env, error))?;
+        let limiter =
+            Limiter::new(&document, file.as_ref(), clock).map_err(|error| throw(env, error))?;
         let limiter = Arc::new(limiter);
         let watch = match (path, file) {
             (Some(path), Some(file)) => {
-                let notify: Notify =
-                    notify.build_threadsafe_function().callee_handled::<false>().weak::<true>().build()?;
+                let notify: Notify = notify
+                    .build_threadsafe_function()
+                    .callee_handled::<false>()
+                    .weak::<true>()
+                    .build()?;
                 if !limiter.rules().knows_tenant() {
-                    let message = "the rules have nothing for this tenantId: its requests are not limited";
-                    notify.call(("warn".into(), message.into()).into(), ThreadsafeFunctionCallMode::NonBlocking);
+                    let message =
+                        "the rules have nothing for this tenantId: its requests are not limited";
+                    notify.call(
+                        ("warn".into(), message.into()).into(),
+                        ThreadsafeFunctionCallMode::NonBlocking,
+                    );
                 }
                 Some(watch_rules(&limiter, path, &file, notify))
             }
@@ -93,13 +102,25 @@ impl NativeLimiter {
 
     /// A limiter with options of its own over the same counters' store.
     #[napi(catch_unwind, ts_args_type = "options: object, scope: string, output: Float64Array")]
-    pub fn derive(&self, env: Env, options: Object<'_>, scope: String, output: Float64Array) -> Result<NativeLimiter> {
+    pub fn derive(
+        &self,
+        env: Env,
+        options: Object<'_>,
+        scope: String,
+        output: Float64Array,
+    ) -> Result<NativeLimiter> {
         let document = document(env, options.to_unknown())?;
-        let limiter = self.open(env)?.derive(&document, &scope).map_err(|error| throw(env, error))?;
+        let limiter =
+            self.open(env)?.derive(&document, &scope).map_err(|error| throw(env, error))?;
         Self::around(env, Arc::new(limiter), output, None)
     }
 
-    fn around(env: Env, limiter: Arc<Limiter>, output: Float64Array, watch: Option<Watch>) -> Result<Self> {
+    fn around(
+        env: Env,
+        limiter: Arc<Limiter>,
+        output: Float64Array,
+        watch: Option<Watch>,
+    ) -> Result<Self> {
         if output.len() < output::LENGTH as usize {
             let problem = format!("must be a Float64Array of length {}", output::LENGTH);
             return Err(throw(env, ConfigError::of_type(code::INTERNAL, "output", problem)));
@@ -110,7 +131,10 @@ impl NativeLimiter {
     }
 
     /// The functions that decide: `checkKey`, `peekKey` and `checkRequest`, plain and fast.
-    #[napi(catch_unwind, ts_return_type = "HotFunctions")]
+    #[napi(
+        catch_unwind,
+        ts_return_type = "Record<'checkKey' | 'peekKey' | 'checkRequest' | 'keyOf', Function>"
+    )]
     pub fn hot<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
         let mut functions = Object::new(env)?;
         hot::define(env, &mut functions, &self.inner)?;
@@ -147,10 +171,10 @@ impl NativeLimiter {
         self.inner.limiter.always_reads_address()
     }
 
-    /// Whether the rule depends on method and path.
+    /// Whether a request's rule depends on its method and path; if not, its handle is 0.
     #[napi(getter, catch_unwind)]
     pub fn reads_route(&self) -> bool {
-        self.inner.limiter.rules().has_routes()
+        self.inner.limiter.has_rules()
     }
 
     /// Whether `limit` is a function.
@@ -184,9 +208,12 @@ impl NativeLimiter {
     }
 
     /// The handle of a request's rule, −1 when it is not limited. It may be kept until `rulesVersion()` changes.
-    #[napi(catch_unwind)]
-    pub fn r#match(&self, method: String, pattern: Option<String>, path: String) -> f64 {
-        self.inner.limiter.match_route(&method, pattern.as_deref(), &path).map_or(-1.0, handle_number)
+    #[napi(js_name = "match", catch_unwind)]
+    pub fn match_route(&self, method: String, pattern: Option<String>, path: String) -> f64 {
+        self.inner
+            .limiter
+            .match_route(&method, pattern.as_deref(), &path)
+            .map_or(-1.0, handle_number)
     }
 
     /// Changes whenever other rules come into force.
@@ -196,9 +223,14 @@ impl NativeLimiter {
     }
 
     /// A rule's name, the names of its policies (`perAddress` last) and its cost; null if it is not in force any more.
-    #[napi(catch_unwind, ts_return_type = "{ name: string, policies: string[], cost: number } | null")]
+    #[napi(
+        catch_unwind,
+        ts_return_type = "{ name: string, policies: string[], cost: number } | null"
+    )]
     pub fn rule<'env>(&self, env: &'env Env, rule: f64) -> Result<Option<Object<'env>>> {
-        let Some((name, policies, cost)) = self.inner.limiter.describe(handle_of(rule)) else { return Ok(None) };
+        let Some((name, policies, cost)) = self.inner.limiter.describe(handle_of(rule)) else {
+            return Ok(None);
+        };
         let mut object = Object::new(env)?;
         object.set("name", name)?;
         object.set("policies", policies)?;
@@ -210,7 +242,9 @@ impl NativeLimiter {
     #[napi(catch_unwind)]
     pub fn header_texts(&self) -> Vec<String> {
         let last = self.inner.last.borrow();
-        last.as_ref().map_or_else(Vec::new, |(answer, limit)| self.inner.limiter.header_texts(answer, *limit))
+        last.as_ref().map_or_else(Vec::new, |(answer, limit)| {
+            self.inner.limiter.header_texts(answer, *limit)
+        })
     }
 
     /// A receipt for what the last decision charged; undefined if it charged nothing.
@@ -231,7 +265,13 @@ impl NativeLimiter {
 
     /// Gives `cost` back to a key.
     #[napi(catch_unwind, ts_args_type = "rule: number, key: string, cost: number")]
-    pub fn refund_key(&self, env: Env, rule: f64, key_text: Unknown<'_>, cost: Unknown<'_>) -> Result<()> {
+    pub fn refund_key(
+        &self,
+        env: Env,
+        rule: f64,
+        key_text: Unknown<'_>,
+        cost: Unknown<'_>,
+    ) -> Result<()> {
         let limiter = self.open(env)?;
         let refund = || {
             let key = key(env.raw(), key_text.raw())?;
@@ -257,7 +297,8 @@ impl NativeLimiter {
         let block = || {
             let key = key(env.raw(), key_text.raw())?;
             let missing = || ConfigError::of_type(code::INVALID_DURATION, "ms", "must be given");
-            let ms = number(env.raw(), Some(ms.raw()), code::INVALID_DURATION, "ms")?.ok_or_else(missing)?;
+            let ms = number(env.raw(), Some(ms.raw()), code::INVALID_DURATION, "ms")?
+                .ok_or_else(missing)?;
             limiter.block(&key, ms)
         };
         block().map_err(|error| throw(env, error))
@@ -322,40 +363,29 @@ pub struct NativeReceipt {
     receipt: Receipt,
 }
 
-/// The functions of [`NativeLimiter::hot`].
-#[napi(object, object_from_js = false)]
-pub struct HotFunctions<'env> {
-    /// Decides a key: rule, key, cost, limit.
-    #[napi(ts_type = "(rule: number, key: string, cost?: number, limit?: number) => number")]
-    pub check_key: Unknown<'env>,
-    /// What `checkKey` would say.
-    #[napi(ts_type = "(rule: number, key: string, cost?: number, limit?: number) => number")]
-    pub peek_key: Unknown<'env>,
-    /// Decides a request: rule, address, credential, cost, limit, keysFinal.
-    #[napi(
-        ts_type = "(rule: number, address: string | null | undefined, credential: string | undefined, cost?: number, limit?: number, keysFinal?: boolean) => number"
-    )]
-    pub check_request: Unknown<'env>,
-    /// The key of a request, or what is needed to tell it.
-    #[napi(
-        ts_type = "(address: string | null | undefined, credential: string | undefined, keysFinal?: boolean) => string | number"
-    )]
-    pub key_of: Unknown<'env>,
-}
-
 pub(super) fn handle_number(rule: RuleHandle) -> f64 {
     f64::from(rule.version) * INDEXES + f64::from(rule.index)
 }
 
 /// The handle that a number stands for; a number that is none stands for no rule in force.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the casts saturate, and the sum is compared")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the casts saturate, and the sum is compared"
+)]
 pub(super) fn handle_of(number: f64) -> RuleHandle {
     let version = (number / INDEXES).floor();
     let rule = RuleHandle { version: version as u32, index: (number - version * INDEXES) as u32 };
-    if handle_number(rule) == number { rule } else { RuleHandle { version: u32::MAX, index: u32::MAX } }
+    if handle_number(rule) == number {
+        rule
+    } else {
+        RuleHandle { version: u32::MAX, index: u32::MAX }
+    }
 }
 
-fn read_clock(options: &Object<'_>) -> std::result::Result<Option<Arc<crate::clock::Clock>>, ConfigError> {
+fn read_clock(
+    options: &Object<'_>,
+) -> std::result::Result<Option<Arc<crate::clock::Clock>>, ConfigError> {
     let absent = matches!(options.get::<Option<Unknown<'_>>>("clock"), Ok(None | Some(None)));
     if absent {
         return Ok(None);
@@ -368,7 +398,9 @@ fn read_clock(options: &Object<'_>) -> std::result::Result<Option<Arc<crate::clo
 
 fn without_clock(document: Document) -> Document {
     match document.value {
-        Value::Map(members) => Value::Map(members.into_iter().filter(|(name, _)| name != "clock").collect()).into(),
+        Value::Map(members) => {
+            Value::Map(members.into_iter().filter(|(name, _)| name != "clock").collect()).into()
+        }
         _ => document,
     }
 }
@@ -390,9 +422,10 @@ fn watch_rules(limiter: &Arc<Limiter>, path: PathBuf, first: &Document, notify: 
         let outcome = change.and_then(|document| limiter.replace_rules(&document));
         let (level, message) = match outcome {
             Ok(()) => ("info", format!("rules reloaded from {shown}")),
-            Err(error) => ("error", format!("rules kept as they were, {shown} is not valid: {error}")),
+            Err(error) => {
+                ("error", format!("rules kept as they were, {shown} is not valid: {error}"))
+            }
         };
         notify.call((level.to_owned(), message).into(), ThreadsafeFunctionCallMode::NonBlocking);
     })
 }
-

@@ -31,7 +31,11 @@ pub fn loaded_addons() -> Vec<String> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let files = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
     let mut addons: Vec<String> = files
-        .filter(|file| file.rsplit('/').next().is_some_and(|name| name.starts_with("sluicegate.") && name.ends_with(".node")))
+        .filter(|file| {
+            file.rsplit('/')
+                .next()
+                .is_some_and(|name| name.starts_with("sluicegate.") && name.ends_with(".node"))
+        })
         .map(String::from)
         .collect();
     addons.sort_unstable();

@@ -53,7 +53,8 @@ pub(super) fn write(output: &mut [f64], decision: &Decision, headers: &Headers, 
         place[2] = state.remaining;
         place[3] = milliseconds(state.reset_at);
         place[4] = milliseconds(state.next_at);
-        place[5] = if state.retry_after.is_finite() { milliseconds(state.retry_after) } else { -1.0 };
+        place[5] =
+            if state.retry_after.is_finite() { milliseconds(state.retry_after) } else { -1.0 };
         place[6] = milliseconds(state.delay);
     }
 }

@@ -37,7 +37,9 @@ impl MemoryStore {
             (None, Clock::Manual(_)) => false,
         };
         let conflict = |field: &str, what: &str| {
-            let problem = format!("differs from that of the living limiter of the same tenantId and name: {what}");
+            let problem = format!(
+                "differs from that of the living limiter of the same tenantId and name: {what}"
+            );
             Err(ConfigError::of_type(code::NAME_CONFLICT, field, problem))
         };
         if !same_clock {
