@@ -11,4 +11,5 @@ pub mod document;
 pub mod error;
 pub mod policy;
 pub mod rule;
+pub mod watch;
 pub mod yaml;
