@@ -4,10 +4,11 @@
 //! nobody, and the list would be a lock that does not lock. A lookup costs one set for each length of prefix in the
 //! list, however many entries there are.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::hash::Hash;
 use std::net::IpAddr;
+
+use hashbrown::HashSet;
 
 use crate::document::Field;
 use crate::error::ConfigError;

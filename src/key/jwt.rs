@@ -28,8 +28,9 @@ pub const LONGEST_SUBJECT: usize = 256;
 /// Seconds that clocks may differ by.
 pub const LEEWAY: f64 = 60.0;
 
-/// The most keys that are tried on a token which does not say its key: each costs a signature check.
-const MOST_TRIES: usize = 8;
+/// The most keys that are tried on a token which does not say its key: each costs a signature check, and a check takes
+/// from 40 µs (Ed25519) to 1 ms (P-384).
+const MOST_TRIES: usize = 4;
 
 /// What became of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +125,7 @@ impl fmt::Debug for Verifier {
 impl Verification {
     fn subject(&self, token: &str, now: f64, keys_final: bool) -> Verdict {
         let keys = self.keys.load();
-        // A signature costs up to some hundred microseconds and a client sends its token with each request.
+        // A client sends its token with each request, and a fingerprint costs a hundredth of a signature.
         let fingerprint: [u8; 32] = Sha256::digest(token).into();
         if let Some(proof) = keys.verified(&fingerprint) {
             return proof.verdict(now);

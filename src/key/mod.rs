@@ -195,12 +195,15 @@ fn push_hex(bytes: &mut Bytes, digest: &[u8]) {
 }
 
 fn encode_utf16(units: &[u16]) -> Bytes {
-    let mut bytes = Bytes::with_capacity(units.len());
-    // Nearly every key is ASCII. One pass over all units, without a branch in it, is what the compiler makes vectors of.
+    // Nearly every key is ASCII. Two passes without a branch in them are what the compiler makes vectors of.
     if units.iter().fold(0, |all, unit| all | unit) < 0x80 {
-        bytes.extend(units.iter().map(|unit| unit.to_le_bytes()[0]));
+        let mut bytes = Bytes::from_elem(0, units.len());
+        for (byte, unit) in bytes.iter_mut().zip(units) {
+            *byte = unit.to_le_bytes()[0];
+        }
         return bytes;
     }
+    let mut bytes = Bytes::with_capacity(units.len());
     for unit in char::decode_utf16(units.iter().copied()) {
         match unit {
             Ok(char) => bytes.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),

@@ -104,6 +104,11 @@ impl KeySet {
         self.verified.lock().get(fingerprint).copied()
     }
 
+    #[cfg(test)]
+    pub(super) fn remembered(&self) -> usize {
+        self.verified.lock().len()
+    }
+
     /// Keeps a proof. A full table is emptied: that costs each client one more signature, and needs no order of use.
     pub(super) fn remember(&self, fingerprint: [u8; 32], proof: Proof) {
         let mut verified = self.verified.lock();
