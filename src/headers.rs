@@ -18,6 +18,7 @@ use crate::decision::{Decision, PolicyState};
 use crate::document::{Field, Value};
 use crate::error::{ConfigError, code};
 use crate::policy::Policy;
+use crate::whole::ceil;
 
 /// The largest integer of a structured field (RFC 9651, section 3.3.1).
 const LARGEST_INTEGER: f64 = 999_999_999_999_999.0;
@@ -199,7 +200,7 @@ pub fn retry_after(decision: &Decision) -> Option<f64> {
 /// Microseconds as whole seconds, rounded up.
 #[inline]
 fn seconds(micros: f64) -> f64 {
-    (micros / SECOND).ceil().clamp(0.0, LARGEST_INTEGER)
+    ceil((micros / SECOND).max(0.0)).min(LARGEST_INTEGER)
 }
 
 /// In how many whole seconds the policy's quota comes again; absent below one second, which the drafts cannot say.

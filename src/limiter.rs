@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 
-use crate::clock::{MILLISECOND, SECOND};
+use crate::clock::{Clock, MILLISECOND, SECOND};
 use crate::decision::{Decision, Outcome};
 use crate::document::{Document, Field, Value};
 use crate::error::{ConfigError, code};
@@ -43,7 +43,6 @@ pub struct Limiter {
     per_address: Option<(Tracked, String)>,
     allow: List,
     deny: List,
-    limit_is_function: bool,
     cost_is_function: bool,
     /// Whether rules were given, so that a request has to be matched.
     has_rules: bool,
@@ -131,7 +130,7 @@ impl Limiter {
     pub fn new(
         options: &Document,
         rules: Option<&Document>,
-        clock: Option<Arc<crate::clock::Clock>>,
+        clock: Option<Arc<Clock>>,
     ) -> Result<Self, ConfigError> {
         let options = Field::root(options, "");
         let tenant = match options.get("tenantId") {
@@ -142,14 +141,11 @@ impl Limiter {
             .get("maxKeys")
             .map(|field| field.whole_number(code::INVALID_MAX_KEYS, 1.0, MOST_KEYS));
         let max_keys = max_keys.transpose()?.map(to_count);
-        let store = match options.get("name") {
-            Some(field) => {
-                MemoryStore::named(tenant, name(&field, code::INVALID_NAME)?, clock, max_keys)?
-            }
-            None => {
-                let clock = clock.unwrap_or_else(|| Arc::new(crate::clock::Clock::System));
-                Arc::new(MemoryStore::new(clock, max_keys.unwrap_or(DEFAULT_MAX_KEYS)))
-            }
+        let store = if let Some(field) = options.get("name") {
+            MemoryStore::named(tenant, name(&field, code::INVALID_NAME)?, clock, max_keys)?
+        } else {
+            let clock = clock.unwrap_or_else(|| Arc::new(Clock::System));
+            Arc::new(MemoryStore::new(clock, max_keys.unwrap_or(DEFAULT_MAX_KEYS)))
         };
         Self::over(store, tenant.to_owned(), String::new(), &options, rules)
     }
@@ -194,8 +190,6 @@ impl Limiter {
         let (allow, deny) =
             (list("allow", code::INVALID_ALLOW)?, list("deny", code::INVALID_DENY)?);
         let set = read_rules(options, rules, &tenant, &known)?;
-        let first = set.rules().first();
-        let limit_is_function = first.is_some_and(|rule| rule.limit_is_function);
         let cost_is_function =
             options.get("cost").is_some_and(|cost| matches!(cost.value(), Value::Other(_)));
         let per_address = options
@@ -212,7 +206,6 @@ impl Limiter {
             per_address,
             allow,
             deny,
-            limit_is_function,
             cost_is_function,
             has_rules: options.get("rules").is_some(),
             rules: ArcSwap::from_pointee(active),
@@ -268,7 +261,7 @@ impl Limiter {
 
     /// Whether every request brings its limit.
     pub fn limit_is_function(&self) -> bool {
-        self.limit_is_function
+        self.rules.load().set.rules().iter().any(|rule| rule.limit_is_function)
     }
 
     /// Whether every request brings its cost.
@@ -278,11 +271,12 @@ impl Limiter {
 
     /// Whether no request can be decided without its address.
     pub fn always_reads_address(&self) -> bool {
-        let rules = self.rules.load();
-        self.extractor.always_reads_address()
-            || [&self.allow, &self.deny, &rules.allow, &rules.deny]
-                .iter()
-                .any(|list| list.has_addresses())
+        self.extractor.always_reads_address() || self.lists_addresses(&self.rules.load())
+    }
+
+    #[inline]
+    fn lists_addresses(&self, rules: &ActiveRules) -> bool {
+        [&self.allow, &self.deny, &rules.allow, &rules.deny].iter().any(|list| list.has_addresses())
     }
 
     /// The store's time, as `exp` and `nbf` of a token need it.
@@ -306,7 +300,10 @@ impl Limiter {
             },
             _ => None,
         };
-        if identity.address.is_none() && !identity.no_address && self.always_reads_address() {
+        if identity.address.is_none()
+            && !identity.no_address
+            && self.lists_addresses(&self.rules.load())
+        {
             return Err(Undecided::NeedsAddress);
         }
         self.check(identity, charged_address.as_ref(), ask)
@@ -440,7 +437,7 @@ impl Limiter {
         let decision = self.store.check(&charges, cost);
         self.count(decision.outcome);
         let counted = decision.outcome == Outcome::Allowed && cost > 0.0;
-        let receipt = counted.then(|| Receipt {
+        let receipt = counted.then_some(Receipt {
             rule: ask.rule,
             key,
             address,
@@ -468,7 +465,7 @@ impl Limiter {
 
     /// A key that the caller names; if it is an address, the lists take it as one.
     fn identity_of(&self, key: Key) -> Identity {
-        let address = self.always_reads_address().then(|| {
+        let address = self.lists_addresses(&self.rules.load()).then(|| {
             let text = key.text();
             Address::parse(text.strip_prefix("ip:").unwrap_or(&text))
         });

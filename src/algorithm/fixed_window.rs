@@ -5,6 +5,7 @@
 
 use super::Counter;
 use crate::policy::Policy;
+use crate::whole::floor;
 
 /// State of a fixed window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -63,7 +64,7 @@ impl Counter for FixedWindow {
     fn take(&mut self, policy: &Policy, cost: f64, now: f64) {
         if self.end == 0.0 {
             let start =
-                if policy.aligned { (now / policy.window).floor() * policy.window } else { now };
+                if policy.aligned { floor(now / policy.window) * policy.window } else { now };
             self.end = start + policy.window;
         }
         self.count += cost;

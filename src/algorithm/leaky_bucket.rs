@@ -6,6 +6,7 @@
 
 use super::{Counter, first_instant, largest_amount};
 use crate::policy::Policy;
+use crate::whole::{ceil, floor};
 
 /// State of a leaky bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +39,7 @@ impl LeakyBucket {
     #[inline]
     fn instant_of(self, policy: &Policy, wanted: f64, now: f64) -> f64 {
         let state = Self { time: self.time.min(now), ..self };
-        let guess = now + ((state.level(policy, now) - wanted) / policy.limit).ceil();
+        let guess = now + ceil((state.level(policy, now) - wanted) / policy.limit);
         first_instant(guess, now, |instant| state.level(policy, instant) <= wanted)
     }
 
@@ -69,7 +70,7 @@ impl Counter for LeakyBucket {
         let room = policy.capacity - level / policy.window;
         let admits =
             |amount: f64| amount <= policy.capacity && level <= Self::highest(policy, amount);
-        if admits(1.0) { largest_amount(room.floor(), admits) } else { 0.0 }
+        if admits(1.0) { largest_amount(floor(room), admits) } else { 0.0 }
     }
 
     #[inline]
@@ -99,6 +100,6 @@ impl Counter for LeakyBucket {
     #[inline]
     fn delay(&self, policy: &Policy, now: f64) -> f64 {
         let level = self.level(policy, now);
-        if level > 0.0 { (level / policy.limit).ceil() } else { 0.0 }
+        if level > 0.0 { ceil(level / policy.limit) } else { 0.0 }
     }
 }

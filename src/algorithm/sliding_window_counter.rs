@@ -6,6 +6,7 @@
 
 use super::{Counter, first_instant, largest_amount};
 use crate::policy::Policy;
+use crate::whole::{ceil, floor};
 
 /// State of a sliding window counter. The counts are `u32` so that the state stays at 16 bytes; a limit is at most 10⁹.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,7 +22,7 @@ pub struct SlidingWindowCounter {
 impl SlidingWindowCounter {
     #[inline]
     fn at(self, policy: &Policy, now: f64) -> Self {
-        let number = (now / policy.window).floor();
+        let number = floor(now / policy.window);
         if number <= self.number {
             Self { number, ..self }
         } else if number == self.number + 1.0 {
@@ -59,14 +60,14 @@ impl Counter for SlidingWindowCounter {
         } else {
             (start + policy.window, cur, policy.limit - cost)
         };
-        let guess = start + (policy.window * (1.0 - room / counted)).ceil();
+        let guess = start + ceil(policy.window * (1.0 - room / counted));
         first_instant(guess, now, |instant| state.admits(policy, cost, instant)) - now
     }
 
     #[inline]
     fn remaining(&self, policy: &Policy, now: f64) -> f64 {
         let estimate = self.at(policy, now).estimate(policy, now);
-        largest_amount((policy.limit - estimate).floor(), |amount| {
+        largest_amount(floor((policy.limit - estimate).max(0.0)), |amount| {
             estimate + amount <= policy.limit
         })
     }
@@ -85,7 +86,7 @@ impl Counter for SlidingWindowCounter {
 
     #[inline]
     fn is_ahead(&self, policy: &Policy, now: f64) -> bool {
-        self.number > (now / policy.window).floor()
+        self.number > floor(now / policy.window)
     }
 
     #[inline]
@@ -100,7 +101,7 @@ impl Counter for SlidingWindowCounter {
 
     fn give_back(&mut self, policy: &Policy, cost: f64, since: Option<f64>, _now: f64) {
         let (prev, cur) = (f64::from(self.prev), f64::from(self.cur));
-        let window = since.map(|since| (since / policy.window).floor());
+        let window = since.map(|since| floor(since / policy.window));
         if window.is_none_or(|number| number >= self.number) {
             self.cur = to_count((cur - cost).max(0.0));
         }

@@ -6,6 +6,7 @@
 
 use super::{Counter, first_instant, largest_amount};
 use crate::policy::Policy;
+use crate::whole::{ceil, floor};
 
 /// State of a token bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +34,7 @@ impl TokenBucket {
     #[inline]
     fn instant_of(self, policy: &Policy, wanted: f64, now: f64) -> f64 {
         let state = Self { time: self.time.min(now), ..self };
-        let guess = now + ((wanted - state.level(policy, now)) / policy.limit).ceil();
+        let guess = now + ceil((wanted - state.level(policy, now)) / policy.limit);
         first_instant(guess, now, |instant| state.level(policy, instant) >= wanted)
     }
 }
@@ -56,7 +57,7 @@ impl Counter for TokenBucket {
     #[inline]
     fn remaining(&self, policy: &Policy, now: f64) -> f64 {
         let level = self.level(policy, now);
-        largest_amount((level / policy.window).floor(), |amount| level >= amount * policy.window)
+        largest_amount(floor(level / policy.window), |amount| level >= amount * policy.window)
     }
 
     #[inline]

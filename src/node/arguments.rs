@@ -52,7 +52,7 @@ fn read(env: Env, value: Unknown<'_>, depth: usize) -> Result<Value> {
     })
 }
 
-fn convert<'a, T: FromNapiValue>(env: Env, value: Unknown<'a>) -> Result<T> {
+fn convert<T: FromNapiValue>(env: Env, value: Unknown<'_>) -> Result<T> {
     // SAFETY: the value lives in `env`, in the scope of the running call.
     unsafe { T::from_napi_value(env.raw(), value.raw()) }
 }
@@ -68,7 +68,7 @@ pub(super) fn utf16(env: sys::napi_env, value: sys::napi_value) -> Option<Utf16>
     // SAFETY: N-API writes at most `room` units, the closing NUL included, into memory of that many, and says how many.
     unsafe {
         let status =
-            sys::napi_get_value_string_utf16(env, value, units.as_mut_ptr(), room, &mut length);
+            sys::napi_get_value_string_utf16(env, value, units.as_mut_ptr(), room, &raw mut length);
         if status != sys::Status::napi_ok {
             return None;
         }
@@ -77,9 +77,15 @@ pub(super) fn utf16(env: sys::napi_env, value: sys::napi_value) -> Option<Utf16>
             return Some(units);
         }
         // Cut off, perhaps: ask for the whole length and read it again.
-        sys::napi_get_value_string_utf16(env, value, std::ptr::null_mut(), 0, &mut length);
+        sys::napi_get_value_string_utf16(env, value, std::ptr::null_mut(), 0, &raw mut length);
         units.reserve_exact(length + 1);
-        sys::napi_get_value_string_utf16(env, value, units.as_mut_ptr(), length + 1, &mut length);
+        sys::napi_get_value_string_utf16(
+            env,
+            value,
+            units.as_mut_ptr(),
+            length + 1,
+            &raw mut length,
+        );
         units.set_len(length);
     }
     Some(units)
@@ -101,7 +107,7 @@ pub(super) fn number(
     let Some(value) = value else { return Ok(None) };
     let mut number = 0.0;
     // SAFETY: `value` is an argument of the running call.
-    if unsafe { sys::napi_get_value_double(env, value, &mut number) } == sys::Status::napi_ok {
+    if unsafe { sys::napi_get_value_double(env, value, &raw mut number) } == sys::Status::napi_ok {
         return Ok(Some(number));
     }
     match kind(env, value) {
@@ -119,19 +125,18 @@ pub(super) fn key(
     env: sys::napi_env,
     value: sys::napi_value,
 ) -> std::result::Result<crate::key::Key, ConfigError> {
-    match utf16(env, value) {
-        Some(units) => crate::key::Key::from_utf16(&units),
-        None => {
-            let problem = format!("must be text, not {}", kind_name(kind(env, value)));
-            Err(ConfigError::of_type(code::INVALID_KEY, "key", problem))
-        }
+    if let Some(units) = utf16(env, value) {
+        crate::key::Key::from_utf16(&units)
+    } else {
+        let problem = format!("must be text, not {}", kind_name(kind(env, value)));
+        Err(ConfigError::of_type(code::INVALID_KEY, "key", problem))
     }
 }
 
 pub(super) fn kind(env: sys::napi_env, value: sys::napi_value) -> sys::napi_valuetype {
     let mut kind = sys::ValueType::napi_undefined;
     // SAFETY: `value` is an argument of the running call.
-    unsafe { sys::napi_typeof(env, value, &mut kind) };
+    unsafe { sys::napi_typeof(env, value, &raw mut kind) };
     kind
 }
 

@@ -83,7 +83,7 @@ fn define_one(
             length,
             Some(callback),
             data,
-            &mut function,
+            &raw mut function,
         );
         check_status!(made)?;
         let owner = std::ptr::null_mut();
@@ -118,7 +118,14 @@ unsafe extern "C" fn callback<H: Hot>(
         // SAFETY: `arguments` has room for `count`, and `data` is the `Inner` of `define_one`, alive as long as the function.
         let inner = unsafe {
             let this = std::ptr::null_mut();
-            sys::napi_get_cb_info(env, info, &mut count, arguments.as_mut_ptr(), this, &mut data);
+            sys::napi_get_cb_info(
+                env,
+                info,
+                &raw mut count,
+                arguments.as_mut_ptr(),
+                this,
+                &raw mut data,
+            );
             &*data.cast::<Inner>()
         };
         if inner.closed.get() {
@@ -156,25 +163,20 @@ fn peek_key(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) ->
 
 fn check_request(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> Answered {
     let ask = ask(env, arguments, 3)?;
-    let extraction = extract(inner, env, arguments, 1, arguments.get(5).copied())?;
+    let extraction = extract(inner, env, arguments, 1, arguments.get(5).copied());
     let flags = match inner.limiter.check_request(&extraction, ask) {
         Ok(answer) => {
             inner.answer(answer, ask.limit);
-            match &extraction {
-                Extraction::Found(identity) => {
-                    i32::from(identity.no_address) * NO_ADDRESS
-                        | i32::from(identity.blank) * BLANK_KEY
-                }
-                _ => 0,
-            }
+            noteworthy(&extraction)
         }
         Err(undecided) => decided(Err(undecided))?,
     };
     Ok(int(env, flags))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the shape of every body")]
 fn key_of(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> Answered {
-    let flags = match extract(inner, env, arguments, 0, arguments.get(2).copied())? {
+    let flags = match extract(inner, env, arguments, 0, arguments.get(2).copied()) {
         Extraction::Found(identity) => {
             let text = identity.key.text();
             let mut value = std::ptr::null_mut();
@@ -184,7 +186,7 @@ fn key_of(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> A
                     env,
                     text.as_ptr().cast(),
                     text.len().cast_signed(),
-                    &mut value,
+                    &raw mut value,
                 );
             }
             return Ok(value);
@@ -196,6 +198,14 @@ fn key_of(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> A
     Ok(int(env, flags))
 }
 
+/// What JavaScript should say once about a request that was decided.
+fn noteworthy(extraction: &Extraction) -> i32 {
+    let Extraction::Found(identity) = extraction else { return 0 };
+    let no_address = if identity.no_address { NO_ADDRESS } else { 0 };
+    let blank = if identity.blank { BLANK_KEY } else { 0 };
+    no_address | blank
+}
+
 /// Reads the address at `first` and the credential after it, and tells who is asking.
 #[inline]
 fn extract(
@@ -204,14 +214,14 @@ fn extract(
     arguments: &[sys::napi_value],
     first: usize,
     keys_final: Option<sys::napi_value>,
-) -> std::result::Result<Extraction, ConfigError> {
+) -> Extraction {
     let extractor = inner.limiter.extractor();
     let mut buffer = [0; LONGEST_ADDRESS];
     let address = read_address(env, arguments.get(first).copied(), &mut buffer);
     let credential = arguments.get(first + 1).copied();
     if extractor.source() == Source::Custom {
         let units = credential.and_then(|value| utf16(env, value));
-        return Ok(extractor.extract_custom(units.as_deref(), address));
+        return extractor.extract_custom(units.as_deref(), address);
     }
     let credential = match extractor.source() {
         Source::Address => None,
@@ -225,7 +235,7 @@ fn extract(
     } else {
         0.0
     };
-    Ok(extractor.extract(&request, now))
+    extractor.extract(&request, now)
 }
 
 /// Longer text is no address, with zone, port and brackets and all.
@@ -233,11 +243,11 @@ const LONGEST_ADDRESS: usize = 96;
 
 /// Reads an address as Latin-1: an address is ASCII, and what is not is no address either way.
 #[inline]
-fn read_address<'a>(
+fn read_address(
     env: sys::napi_env,
     value: Option<sys::napi_value>,
-    buffer: &'a mut [u8; LONGEST_ADDRESS],
-) -> Given<'a> {
+    buffer: &mut [u8; LONGEST_ADDRESS],
+) -> Given<'_> {
     let Some(value) = value else { return Given::Unread };
     let mut length = 0;
     // SAFETY: N-API writes at most the buffer's length, the closing NUL included.
@@ -247,7 +257,7 @@ fn read_address<'a>(
             value,
             buffer.as_mut_ptr().cast(),
             LONGEST_ADDRESS,
-            &mut length,
+            &raw mut length,
         )
     };
     if status == sys::Status::napi_ok {
@@ -294,7 +304,7 @@ pub(super) fn decided(
 fn is_true(env: sys::napi_env, value: sys::napi_value) -> bool {
     let mut answer = false;
     // SAFETY: `value` is an argument of the running call.
-    unsafe { sys::napi_get_value_bool(env, value, &mut answer) };
+    unsafe { sys::napi_get_value_bool(env, value, &raw mut answer) };
     answer
 }
 
@@ -302,6 +312,6 @@ fn is_true(env: sys::napi_env, value: sys::napi_value) -> bool {
 fn int(env: sys::napi_env, number: i32) -> sys::napi_value {
     let mut value = std::ptr::null_mut();
     // SAFETY: the pointer is written before it is read; on failure it stays null, which is `undefined`.
-    unsafe { sys::napi_create_int32(env, number, &mut value) };
+    unsafe { sys::napi_create_int32(env, number, &raw mut value) };
     value
 }

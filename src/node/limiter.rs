@@ -1,7 +1,7 @@
 //! The limiter's class: setting up and administration. Checks go through the functions that [`NativeLimiter::hot`] makes.
 
 use std::cell::{Cell, RefCell};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::document::{Document, Value};
 use crate::error::{ConfigError, code};
 use crate::key::Source;
 use crate::limiter::{Answer, Ask, Limiter, Receipt, RuleHandle};
-use crate::watch::{RulesFile, Watch, watch};
+use crate::watch::{Fingerprint, RulesFile, Watch, watch};
 
 /// A rule's handle is one number in JavaScript: the version of the rules above, the index below.
 const INDEXES: f64 = 1_048_576.0;
@@ -52,8 +52,8 @@ type Notify =
 #[napi]
 pub struct NativeLimiter {
     inner: Rc<Inner>,
-    /// Ends with the limiter.
-    _watch: Option<Watch>,
+    /// Follows the rules file; ends when it is dropped.
+    watch: Option<Watch>,
 }
 
 #[napi]
@@ -73,28 +73,19 @@ impl NativeLimiter {
         let clock = read_clock(&options).map_err(|error| throw(env, error))?;
         let document = without_clock(document(env, options.to_unknown())?);
         let path = rules_path(&document);
-        let file = path.as_ref().map(|path| RulesFile::read(path)).transpose();
-        let file = file.map_err(|error| throw(env, error))?;
-        let limiter =
-            Limiter::new(&document, file.as_ref(), clock).map_err(|error| throw(env, error))?;
+        let file =
+            path.as_deref().map(RulesFile::read).transpose().map_err(|error| throw(env, error))?;
+        let rules = file.as_ref().map(|file| &file.document);
+        let limiter = Limiter::new(&document, rules, clock).map_err(|error| throw(env, error))?;
         let limiter = Arc::new(limiter);
+        let notify: Notify =
+            notify.build_threadsafe_function().callee_handled::<false>().weak::<true>().build()?;
+        if !limiter.rules().knows_tenant() {
+            let message = "the rules have nothing for this tenantId: its requests are not limited";
+            tell(&notify, "warn", message.into());
+        }
         let watch = match (path, file) {
-            (Some(path), Some(file)) => {
-                let notify: Notify = notify
-                    .build_threadsafe_function()
-                    .callee_handled::<false>()
-                    .weak::<true>()
-                    .build()?;
-                if !limiter.rules().knows_tenant() {
-                    let message =
-                        "the rules have nothing for this tenantId: its requests are not limited";
-                    notify.call(
-                        ("warn".into(), message.into()).into(),
-                        ThreadsafeFunctionCallMode::NonBlocking,
-                    );
-                }
-                Some(watch_rules(&limiter, path, &file, notify))
-            }
+            (Some(path), Some(file)) => watch_rules(&limiter, &path, file.fingerprint, notify),
             _ => None,
         };
         Self::around(env, limiter, output, watch)
@@ -127,7 +118,7 @@ impl NativeLimiter {
         }
         let output = RefCell::new(output);
         let inner = Inner { limiter, output, last: RefCell::default(), closed: Cell::new(false) };
-        Ok(Self { inner: Rc::new(inner), _watch: watch })
+        Ok(Self { inner: Rc::new(inner), watch })
     }
 
     /// The functions that decide: `checkKey`, `peekKey` and `checkRequest`, plain and fast.
@@ -349,7 +340,7 @@ impl NativeLimiter {
     #[napi(catch_unwind)]
     pub fn close(&mut self) {
         self.inner.closed.set(true);
-        self._watch = None;
+        self.watch = None;
     }
 
     fn open(&self, env: Env) -> Result<&Limiter> {
@@ -414,18 +405,34 @@ fn rules_path(options: &Document) -> Option<PathBuf> {
 }
 
 /// Follows the rules file as long as the limiter lives. The thread holds the limiter weakly: it must not keep it alive.
-fn watch_rules(limiter: &Arc<Limiter>, path: PathBuf, first: &Document, notify: Notify) -> Watch {
+fn watch_rules(
+    limiter: &Arc<Limiter>,
+    path: &Path,
+    first: Fingerprint,
+    notify: Notify,
+) -> Option<Watch> {
     let limiter = Arc::downgrade(limiter);
     let shown = path.display().to_string();
-    watch(path, first, move |change| {
+    let notify = Arc::new(notify);
+    let told = Arc::clone(&notify);
+    let watching = watch(path, first, move |change| {
         let Some(limiter) = limiter.upgrade() else { return };
-        let outcome = change.and_then(|document| limiter.replace_rules(&document));
-        let (level, message) = match outcome {
-            Ok(()) => ("info", format!("rules reloaded from {shown}")),
-            Err(error) => {
-                ("error", format!("rules kept as they were, {shown} is not valid: {error}"))
-            }
-        };
-        notify.call((level.to_owned(), message).into(), ThreadsafeFunctionCallMode::NonBlocking);
-    })
+        match change.and_then(|document| limiter.replace_rules(&document)) {
+            Ok(()) => tell(&told, "info", format!("rules reloaded from {shown}")),
+            Err(error) => tell(
+                &told,
+                "error",
+                format!("rules kept as they were, {shown} is not valid: {error}"),
+            ),
+        }
+    });
+    watching
+        .map_err(|error| {
+            tell(&notify, "error", format!("rules cannot be watched for changes: {error}"));
+        })
+        .ok()
+}
+
+fn tell(notify: &Notify, level: &str, message: String) {
+    notify.call((level.to_owned(), message).into(), ThreadsafeFunctionCallMode::NonBlocking);
 }

@@ -12,6 +12,8 @@ mod hot;
 mod limiter;
 mod output;
 
+use std::path::Path;
+
 use napi_derive::napi;
 
 /// The length that the output array must have.
@@ -29,15 +31,15 @@ pub fn error_codes() -> Vec<&'static str> {
 #[napi]
 pub fn loaded_addons() -> Vec<String> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let files = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
-    let mut addons: Vec<String> = files
-        .filter(|file| {
-            file.rsplit('/')
-                .next()
-                .is_some_and(|name| name.starts_with("sluicegate.") && name.ends_with(".node"))
-        })
-        .map(String::from)
-        .collect();
+    let files =
+        maps.lines().filter_map(|line| line.find('/').map(|start| Path::new(&line[start..])));
+    let is_addon = |file: &&Path| {
+        let stem =
+            file.file_stem().is_some_and(|stem| stem.to_string_lossy().starts_with("sluicegate."));
+        stem && file.extension().is_some_and(|extension| extension == "node")
+    };
+    let mut addons: Vec<String> =
+        files.filter(is_addon).map(|file| file.display().to_string()).collect();
     addons.sort_unstable();
     addons.dedup();
     addons

@@ -17,6 +17,7 @@ use crate::clock::MILLISECOND;
 use crate::decision::{Decision, Outcome};
 use crate::headers::{Headers, retry_after};
 use crate::policy::MOST_POLICIES;
+use crate::whole::ceil;
 
 const HEADERS: usize = 8;
 const POLICIES: usize = 16;
@@ -62,7 +63,7 @@ pub(super) fn write(output: &mut [f64], decision: &Decision, headers: &Headers, 
 /// Microseconds as whole milliseconds, rounded up.
 #[inline]
 fn milliseconds(micros: f64) -> f64 {
-    (micros / MILLISECOND).ceil()
+    ceil(micros / MILLISECOND)
 }
 
 #[inline]
