@@ -29,7 +29,7 @@ pub mod list;
     clippy::trivially_copy_pass_by_ref,
     reason = "napi-derive's way with arguments"
 )]
-#[cfg_attr(test, allow(dead_code, reason = "napi-derive registers nothing in a test binary"))]
+#[cfg_attr(test, expect(dead_code, reason = "napi-derive registers nothing in a test binary"))]
 mod node;
 pub mod policy;
 pub mod rule;

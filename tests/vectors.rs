@@ -1,4 +1,5 @@
 //! The golden vectors of `tests/vectors/`, through the memory store. The Node tests run the same files through `createRateLimiter`.
+#![expect(clippy::unwrap_used, reason = "a malformed file fails the test")]
 
 use std::sync::Arc;
 

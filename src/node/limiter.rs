@@ -314,7 +314,6 @@ impl NativeLimiter {
         catch_unwind,
         ts_return_type = "{ allowed: number, denied: number, allowlisted: number, denylisted: number, degraded: number, keys: number, evicted: number, overflowed: number, blocked: number }"
     )]
-    #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
     pub fn stats<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
         let [allowed, denied, allowlisted, denylisted, degraded] = self.inner.limiter.outcomes();
         let holdings = self.inner.limiter.holdings();
