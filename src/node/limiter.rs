@@ -330,7 +330,7 @@ impl NativeLimiter {
         ];
         let mut object = Object::new(env)?;
         for (name, count) in counts {
-            object.set(name, count as f64)?;
+            object.set(name, double(count))?;
         }
         Ok(object)
     }
@@ -351,6 +351,11 @@ impl NativeLimiter {
 #[napi]
 pub struct NativeReceipt {
     receipt: Receipt,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
+fn double(count: u64) -> f64 {
+    count as f64
 }
 
 pub(super) fn handle_number(rule: RuleHandle) -> f64 {
