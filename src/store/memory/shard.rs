@@ -29,6 +29,8 @@ impl Entry {
         entry
     }
 
+    /// Notes the limit, unless it is 0: a bucket without capacity is full, and would be forgotten with what was taken from
+    /// it while all are denied for a time.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
@@ -36,7 +38,9 @@ impl Entry {
         reason = "a limit is whole and at most 10⁹"
     )]
     pub(super) fn set_limit(&mut self, policy: &Policy) {
-        self.limit = policy.limit as u32;
+        if policy.limit > 0.0 {
+            self.limit = policy.limit as u32;
+        }
     }
 
     fn policy(&self, policies: &[(u128, Policy)]) -> Policy {
