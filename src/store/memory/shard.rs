@@ -138,7 +138,7 @@ impl Shard {
             self.cursor = if self.cursor + 1 >= buckets { 0 } else { self.cursor + 1 };
             let index = self.cursor;
             let expired =
-                |entry: &Entry| entry.state.reset_at(&entry.policy(&policies), now) <= now;
+                |entry: &Entry| entry.state.expires_at(&entry.policy(&policies), now) <= now;
             if self.states.get_bucket(index).is_some_and(expired) {
                 self.drop_bucket(store, index);
             }
@@ -207,7 +207,7 @@ impl Search {
     fn look(&mut self, index: usize, entry: &Entry, policy: &Policy, now: f64) {
         self.seen += 1;
         let remaining = entry.state.remaining(policy, now);
-        let share = if entry.state.reset_at(policy, now) <= now {
+        let share = if entry.state.expires_at(policy, now) <= now {
             EXPIRED
         } else {
             remaining / policy.capacity
