@@ -126,19 +126,23 @@ impl Shard {
         self.ticks += 1;
         if self.ticks >= SWEEP {
             self.ticks = 0;
-            self.sweep(store, SWEEP as usize, now);
+            self.sweep(store, SWEEP as usize, &[], now);
         }
     }
 
-    /// Drops expired states from the next `count` buckets, and gives memory back when little is left.
-    fn sweep(&mut self, store: &MemoryStore, count: usize, now: f64) {
+    /// Drops expired states from the next `count` buckets, sparing some, and gives memory back when little is left. Says
+    /// whether there was one.
+    fn sweep(&mut self, store: &MemoryStore, count: usize, spared: &[u128], now: f64) -> bool {
+        let before = self.states.len();
         let buckets = self.states.num_buckets();
         let policies = store.policies.read();
         for _ in 0..count.min(buckets) {
             self.cursor = if self.cursor + 1 >= buckets { 0 } else { self.cursor + 1 };
             let index = self.cursor;
-            let expired =
-                |entry: &Entry| entry.state.expires_at(&entry.policy(&policies), now) <= now;
+            let expired = |entry: &Entry| {
+                entry.state.expires_at(&entry.policy(&policies), now) <= now
+                    && !spared.contains(&entry.id)
+            };
             if self.states.get_bucket(index).is_some_and(expired) {
                 self.drop_bucket(store, index);
             }
@@ -146,6 +150,7 @@ impl Shard {
         if buckets > SMALLEST_SHRUNK && self.states.len() < buckets / 8 {
             self.states.shrink_to(self.states.len() * 2, |entry| hash(entry.id));
         }
+        self.states.len() < before
     }
 
     fn drop_bucket(&mut self, store: &MemoryStore, index: usize) {
@@ -160,7 +165,9 @@ impl Shard {
         if self.crowded.is_some_and(|(from, until)| from <= now && now < until) {
             return false;
         }
-        self.sweep(store, SWEEP_FOR_NEW, now);
+        if self.sweep(store, SWEEP_FOR_NEW, spared, now) {
+            return true;
+        }
         let buckets = self.states.num_buckets();
         let mut search = Search { best: None, seen: 0, free_at: f64::INFINITY };
         {
