@@ -197,10 +197,12 @@ impl MemoryStore {
         let now = self.clock.now();
         let mut locked = self.lock(charges);
         for (key, tracked) in each(charges) {
-            if let Some(entry) = locked.shard(self.place(key)).find(key.of(tracked)) {
+            let shard = locked.shard(self.place(key));
+            if let Some(entry) = shard.find(key.of(tracked)) {
                 let weight = entry.state.weight();
                 entry.state.refund(&tracked.policy, cost, since, now);
                 self.reweigh(weight, entry.state.weight());
+                shard.look_again();
             }
         }
     }

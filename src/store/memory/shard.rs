@@ -94,8 +94,13 @@ impl Shard {
         self.states.insert_unique(hash(entry.id), entry, |entry| hash(entry.id));
     }
 
-    pub(super) fn remove(&mut self, id: u128) -> Option<Entry> {
+    /// Lets the next search for room go through the shard: a client that had nothing left may have something now.
+    pub(super) fn look_again(&mut self) {
         self.crowded = None;
+    }
+
+    pub(super) fn remove(&mut self, id: u128) -> Option<Entry> {
+        self.look_again();
         let found = self.states.find_entry(hash(id), |entry| entry.id == id).ok()?;
         Some(found.remove().0)
     }
@@ -175,7 +180,10 @@ impl Shard {
             for step in 1..=buckets {
                 let index = (self.cursor + step) % buckets;
                 let Some(entry) = self.states.get_bucket(index) else { continue };
-                if !spared.contains(&entry.id) {
+                if spared.contains(&entry.id) {
+                    // Another client's check may have it.
+                    search.free_at = now;
+                } else {
                     search.look(index, entry, &entry.policy(&policies), now);
                 }
                 // The sample is enough, unless all in it are over their limits: then the whole shard is looked through.
