@@ -344,8 +344,11 @@ impl MemoryStore {
                 }
             }
             if !answers.iter().all(|answer| answer.admits) {
-                for room in rooms.iter().filter(|room| **room == Room::Reserved) {
+                for (room, (_, tracked)) in rooms.iter().zip(each(charges)) {
                     self.reweigh(room.weight(), 0);
+                    if *room == Room::None {
+                        overflow_state(overflow, tracked, now).pull_back(&tracked.policy, now);
+                    }
                 }
                 return answers;
             }

@@ -179,12 +179,15 @@ impl Shard {
             let policies = store.policies.read();
             for step in 1..=buckets {
                 let index = (self.cursor + step) % buckets;
-                let Some(entry) = self.states.get_bucket(index) else { continue };
+                let Some(entry) = self.states.get_bucket_mut(index) else { continue };
                 if spared.contains(&entry.id) {
                     // Another client's check may have it.
                     search.free_at = now;
                 } else {
-                    search.look(index, entry, &entry.policy(&policies), now);
+                    let policy = entry.policy(&policies);
+                    let weight = entry.state.weight();
+                    search.look(index, entry, &policy, now);
+                    store.reweigh(weight, entry.state.weight());
                 }
                 // The sample is enough, unless all in it are over their limits: then the whole shard is looked through.
                 if search.best.is_some_and(|(share, _)| search.seen >= SAMPLE || share >= EXPIRED) {
@@ -219,7 +222,9 @@ struct Search {
 }
 
 impl Search {
-    fn look(&mut self, index: usize, entry: &Entry, policy: &Policy, now: f64) {
+    /// Looks at one state. One that has nothing left is pulled back if the clock went back, or it would have nothing left
+    /// until the clock had caught up.
+    fn look(&mut self, index: usize, entry: &mut Entry, policy: &Policy, now: f64) {
         self.seen += 1;
         let remaining = entry.state.remaining(policy, now);
         let share = if entry.state.expires_at(policy, now) <= now {
@@ -228,6 +233,7 @@ impl Search {
             remaining / policy.capacity
         };
         if share < EXPIRED && remaining < 1.0 {
+            entry.state.pull_back(policy, now);
             self.free_at = self.free_at.min(entry.state.peek(policy, 1.0, now).next_at);
         } else if self.best.is_none_or(|(best, _)| share > best) {
             self.best = Some((share, index));
