@@ -91,10 +91,11 @@ impl Shard {
     }
 
     pub(super) fn insert(&mut self, entry: Entry) {
+        self.look_again();
         self.states.insert_unique(hash(entry.id), entry, |entry| hash(entry.id));
     }
 
-    /// Lets the next search for room go through the shard: a client that had nothing left may have something now.
+    /// Lets the next search for room go through the shard: there may be a client that has something left.
     pub(super) fn look_again(&mut self) {
         self.crowded = None;
     }
