@@ -171,7 +171,7 @@ impl MemoryStore {
             && let Some(entry) = locked.shard(self.place(*key)).find(key.of(tracked))
             && !entry.state.will_grow()
         {
-            let answer = self.check_entry(entry, tracked, cost, now);
+            let answer = self.check_entry(entry, tracked, cost, 0, now);
             return Decision::of(smallvec![answer], now);
         }
         Decision::of(self.check_all(&mut locked, charges, cost, now), now)
@@ -290,6 +290,7 @@ impl MemoryStore {
         entry: &mut Entry,
         tracked: &Tracked,
         cost: f64,
+        reserved: usize,
         now: f64,
     ) -> PolicyState {
         if cost > 0.0 {
@@ -297,7 +298,7 @@ impl MemoryStore {
         }
         let weight = entry.state.weight();
         let answer = entry.state.check(&tracked.policy, cost, now);
-        self.reweigh(weight, entry.state.weight());
+        self.reweigh(weight + reserved, entry.state.weight());
         answer
     }
 
@@ -358,28 +359,29 @@ impl MemoryStore {
             *answer = if let (Room::None, Some(overflow)) = (room, &mut overflow) {
                 overflow_state(overflow, tracked, now).check(&tracked.policy, cost, now)
             } else {
-                self.reweigh(room.weight(), 0);
-                self.take(shard, key.of(tracked), tracked, cost, now)
+                self.take(shard, key.of(tracked), tracked, cost, *room, now)
             };
         }
         answers
     }
 
-    /// Takes `cost` from a state, new or not, that admits it and has room.
+    /// Takes `cost` from a state, new or not, that admits it and has room. The place that is reserved for it is never free
+    /// in between, or another shard's check could take it.
     fn take(
         &self,
         shard: &mut Shard,
         id: u128,
         tracked: &Tracked,
         cost: f64,
+        room: Room,
         now: f64,
     ) -> PolicyState {
         if let Some(entry) = shard.find(id) {
-            return self.check_entry(entry, tracked, cost, now);
+            return self.check_entry(entry, tracked, cost, room.weight(), now);
         }
         let mut state = State::fresh(&tracked.policy, now);
         let answer = state.check(&tracked.policy, cost, now);
-        self.reweigh(0, state.weight());
+        self.reweigh(room.weight(), state.weight());
         shard.insert(Entry::new(id, tracked, state));
         answer
     }
@@ -398,16 +400,18 @@ impl MemoryStore {
         }
     }
 
+    /// Counts one place as held, if one is free.
+    fn reserve(&self) -> bool {
+        let more = |held: usize| (held < self.max_keys).then_some(held + 1);
+        self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
     /// Room for one more state, or for the next entries of a log.
     fn room(&self, shard: &mut Shard, id: u128, spared: &[u128], now: f64) -> Room {
         if shard.find(id).is_some_and(|entry| !entry.state.will_grow()) {
             return Room::NotNeeded;
         }
-        let reserve = || {
-            let more = |held: usize| (held < self.max_keys).then_some(held + 1);
-            self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
-        };
-        if reserve() || (shard.make_room(self, spared, now) && reserve()) {
+        if self.reserve() || shard.make_room(self, spared, now) {
             Room::Reserved
         } else {
             Room::None

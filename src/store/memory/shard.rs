@@ -150,7 +150,7 @@ impl Shard {
                     && !spared.contains(&entry.id)
             };
             if self.states.get_bucket(index).is_some_and(expired) {
-                self.drop_bucket(store, index);
+                self.drop_bucket(store, index, 0);
             }
         }
         if buckets > SMALLEST_SHRUNK && self.states.len() < buckets / 8 {
@@ -159,19 +159,21 @@ impl Shard {
         self.states.len() < before
     }
 
-    fn drop_bucket(&mut self, store: &MemoryStore, index: usize) {
+    /// Drops a state; so many of its places stay reserved.
+    fn drop_bucket(&mut self, store: &MemoryStore, index: usize, reserved: usize) {
         if let Ok(found) = self.states.get_bucket_entry(index) {
             let (entry, _) = found.remove();
-            store.reweigh(entry.state.weight(), 0);
+            store.reweigh(entry.state.weight(), reserved);
         }
     }
 
-    /// Makes room for one more state, sparing the states of the request itself. Says whether it could.
+    /// Makes room for one more state, sparing the states of the request itself, and reserves it: what one shard drops is
+    /// not for the check of another. Says whether it could.
     pub(super) fn make_room(&mut self, store: &MemoryStore, spared: &[u128], now: f64) -> bool {
         if self.crowded.is_some_and(|(from, until)| from <= now && now < until) {
             return false;
         }
-        if self.sweep(store, SWEEP_FOR_NEW, spared, now) {
+        if self.sweep(store, SWEEP_FOR_NEW, spared, now) && store.reserve() {
             return true;
         }
         let buckets = self.states.num_buckets();
@@ -202,7 +204,7 @@ impl Shard {
             self.crowded = Some((now, until.max(now + CROWDED_FOR)));
             return false;
         };
-        self.drop_bucket(store, index);
+        self.drop_bucket(store, index, 1);
         if share < EXPIRED {
             store.evicted.fetch_add(1, Ordering::Relaxed);
         }
