@@ -164,6 +164,15 @@ impl State {
         }
     }
 
+    /// Counts the newest entry of a log as of now, so that what is taken now joins it and the log does not grow. It counts
+    /// for longer than it has to, never for less.
+    pub fn join_newest(&mut self, policy: &Policy, now: f64) {
+        if let Self::SlidingWindowLog(log) = self {
+            log.write(&log.at(policy, now), policy, now);
+            log.join_newest(now);
+        }
+    }
+
     /// Whether the next unit may make the state weigh more.
     #[inline]
     pub fn will_grow(&self) -> bool {

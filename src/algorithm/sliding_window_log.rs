@@ -74,6 +74,13 @@ impl SlidingWindowLog {
         }
     }
 
+    /// See [`super::State::join_newest`]. What has left the window was dropped before, or it would count again.
+    pub(super) fn join_newest(&mut self, now: f64) {
+        if let Some(newest) = self.entries.back_mut() {
+            newest.time = now;
+        }
+    }
+
     fn is_from_future(&self, now: f64) -> bool {
         self.entries.back().is_some_and(|entry| entry.time > now)
     }

@@ -377,6 +377,11 @@ impl MemoryStore {
         now: f64,
     ) -> PolicyState {
         if let Some(entry) = shard.find(id) {
+            if room == Room::Tight {
+                let weight = entry.state.weight();
+                entry.state.join_newest(&tracked.policy, now);
+                self.reweigh(weight, entry.state.weight());
+            }
             return self.check_entry(entry, tracked, cost, room.weight(), now);
         }
         let mut state = State::fresh(&tracked.policy, now);
@@ -408,13 +413,12 @@ impl MemoryStore {
 
     /// Room for one more state, or for the next entries of a log.
     fn room(&self, shard: &mut Shard, id: u128, spared: &[u128], now: f64) -> Room {
-        if shard.find(id).is_some_and(|entry| !entry.state.will_grow()) {
-            return Room::NotNeeded;
-        }
-        if self.reserve() || shard.make_room(self, spared, now) {
-            Room::Reserved
-        } else {
-            Room::None
+        let found = shard.find(id).map(|entry| entry.state.will_grow());
+        match found {
+            Some(false) => Room::NotNeeded,
+            _ if self.reserve() || shard.make_room(self, spared, now) => Room::Reserved,
+            Some(true) => Room::Tight,
+            None => Room::None,
         }
     }
 
@@ -442,6 +446,8 @@ enum Room {
     NotNeeded,
     /// One place is counted as held.
     Reserved,
+    /// The state is a log that may not grow: what is taken joins its newest entry.
+    Tight,
     /// Only clients over their limit are left: the overflow bucket decides.
     None,
 }
