@@ -113,7 +113,7 @@ impl MemoryStore {
     pub fn new(clock: Arc<Clock>, max_keys: usize) -> Self {
         let max_keys = max_keys.max(1);
         let count = (max_keys / KEYS_PER_SHARD).clamp(1, MOST_SHARDS).next_power_of_two();
-        let shards = (0..count).map(|_| Padded(Mutex::new(Shard::default()))).collect();
+        let shards = (0..count).map(|place| Padded(Mutex::new(Shard::new(place)))).collect();
         Self {
             shards,
             clock,
@@ -402,6 +402,13 @@ impl MemoryStore {
         match locked.shard(self.place(key)).find(key.of(tracked)) {
             Some(entry) => entry.state.peek(&tracked.policy, cost, now),
             None => State::fresh(&tracked.policy, now).peek(&tracked.policy, cost, now),
+        }
+    }
+
+    /// Sweeps a shard unless somebody is at it. The caller holds another shard's lock, so it does not wait.
+    fn sweep_elsewhere(&self, place: usize, now: f64) {
+        if let Some(mut shard) = self.shards[place & (self.shards.len() - 1)].0.try_lock() {
+            shard.sweep_idle(self, now);
         }
     }
 

@@ -61,14 +61,20 @@ pub(super) struct Shard {
     pub(super) blocks: HashMap<u128, Block>,
     /// Where the sweep goes on.
     cursor: usize,
-    /// Checks since the last sweep.
+    /// Checks so far, going round.
     ticks: u32,
+    /// Which other shard was swept last.
+    elsewhere: usize,
     /// From when and until when every client of this shard is over its limit, so that looking for room would be in vain.
     crowded: Option<(f64, f64)>,
 }
 
 /// A sweep comes every so many checks and looks at as many buckets, which lie side by side in memory.
 const SWEEP: u32 = 8;
+/// So many checks later, another shard has its turn: without that, what expired would stay where nobody checks any more.
+const SWEEP_ELSEWHERE: u32 = 8 * SWEEP;
+/// Buckets that are looked at then, and as many more if there was something to drop.
+const SWEEP_IDLE: usize = 32;
 /// Buckets that every new state sweeps, so that the sweep is faster than growth.
 const SWEEP_FOR_NEW: usize = 4;
 /// How many states are compared for who goes.
@@ -85,6 +91,11 @@ fn hash(id: u128) -> u64 {
 }
 
 impl Shard {
+    /// An empty shard. Each begins to help the others at its own place, so that they do not all help the same one.
+    pub(super) fn new(place: usize) -> Self {
+        Self { elsewhere: place, ..Self::default() }
+    }
+
     #[inline]
     pub(super) fn find(&mut self, id: u128) -> Option<&mut Entry> {
         self.states.find_mut(hash(id), |entry| entry.id == id)
@@ -126,13 +137,24 @@ impl Shard {
         self.states.allocation_size()
     }
 
-    /// Drops expired states from the next few buckets, every few checks.
+    /// Drops expired states from the next few buckets, every few checks, and now and then in another shard.
     #[inline]
     pub(super) fn sweep_a_little(&mut self, store: &MemoryStore, now: f64) {
-        self.ticks += 1;
-        if self.ticks >= SWEEP {
-            self.ticks = 0;
+        self.ticks = self.ticks.wrapping_add(1);
+        if self.ticks % SWEEP == 0 {
             self.sweep(store, SWEEP as usize, &[], now);
+            if self.ticks % SWEEP_ELSEWHERE == 0 {
+                self.elsewhere = self.elsewhere.wrapping_add(1);
+                store.sweep_elsewhere(self.elsewhere, now);
+            }
+        }
+    }
+
+    /// Drops expired states from the next few buckets of a shard that may have no checks of its own, and from more of them
+    /// if it finds any.
+    pub(super) fn sweep_idle(&mut self, store: &MemoryStore, now: f64) {
+        if self.sweep(store, SWEEP_IDLE, &[], now) {
+            self.sweep(store, SWEEP_IDLE, &[], now);
         }
     }
 
