@@ -26,6 +26,7 @@ pub use token_bucket::TokenBucket;
 
 use crate::decision::PolicyState;
 use crate::policy::{Algorithm, Policy};
+use crate::whole::floor;
 
 /// What is remembered of one client under one policy.
 #[derive(Clone, Debug, PartialEq)]
@@ -297,21 +298,45 @@ fn next_at<C: Counter>(
 /// Instants from here on are not whole microseconds any more (2^53), and one more or less cannot be told apart.
 const LAST_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The first instant from `now` at which `passes`. The guess is a rounded closed form, a microsecond or two off at most,
-/// and `passes` never turns false again as time goes on.
+/// The first instant from `now` at which `passes`, which never turns false again as time goes on. The guess is a rounded
+/// closed form, nearly always a microsecond or two off at most; where amounts are too large to be exact it may be off by
+/// seconds, so the steps double, and what lies between the last two is halved.
 #[inline]
 fn first_instant(guess: f64, now: f64, passes: impl Fn(f64) -> bool) -> f64 {
-    let mut instant = guess.max(now);
-    if instant >= LAST_EXACT {
-        return instant;
+    let start = guess.max(now);
+    if start >= LAST_EXACT {
+        return start;
     }
-    while instant < LAST_EXACT && !passes(instant) {
-        instant += 1.0;
+    let (mut fails, mut hits, mut step) = (start, start, 1.0);
+    if passes(start) {
+        while hits == fails {
+            if hits == now {
+                return now;
+            }
+            fails = (hits - step).max(now);
+            if passes(fails) {
+                hits = fails;
+            }
+            step *= 2.0;
+        }
+    } else {
+        while hits == fails {
+            hits = (fails + step).min(LAST_EXACT);
+            if hits < LAST_EXACT && !passes(hits) {
+                fails = hits;
+            }
+            step *= 2.0;
+        }
     }
-    while instant > now && passes(instant - 1.0) {
-        instant -= 1.0;
+    while hits - fails > 1.0 {
+        let middle = floor(fails + (hits - fails) / 2.0);
+        if passes(middle) {
+            hits = middle;
+        } else {
+            fails = middle;
+        }
     }
-    instant
+    hits
 }
 
 /// The largest whole amount from `guess` that `passes`, and 0 when not even 1 does.
