@@ -76,6 +76,7 @@ pub struct MemoryStore {
     /// One state for each policy, shared by all new keys for which no room can be made. Locked under a shard's lock.
     overflow: Mutex<Vec<(u128, State)>>,
     held: AtomicUsize,
+    /// Blocks that are kept, whether they last or have ended.
     blocked: AtomicUsize,
     evicted: AtomicU64,
     overflowed: AtomicU64,
@@ -240,11 +241,16 @@ impl MemoryStore {
 
     /// How full the store is and what that cost.
     pub fn holdings(&self) -> Holdings {
+        let now = self.clock.now();
+        let count_blocked = |shard: &Padded| shard.0.lock().count_blocked(now);
+        // Blocks that have ended are still there until somebody asks for them, so those that last are counted.
+        let any_blocks = self.blocked.load(Ordering::Relaxed) > 0;
+        let blocked = if any_blocks { self.shards.iter().map(count_blocked).sum() } else { 0 };
         Holdings {
             keys: self.held.load(Ordering::Relaxed),
             evicted: self.evicted.load(Ordering::Relaxed),
             overflowed: self.overflowed.load(Ordering::Relaxed),
-            blocked: self.blocked.load(Ordering::Relaxed),
+            blocked,
         }
     }
 

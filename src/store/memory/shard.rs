@@ -59,6 +59,8 @@ pub(super) struct Block {
 pub(super) struct Shard {
     states: HashTable<Entry>,
     pub(super) blocks: HashMap<u128, Block>,
+    /// At how many blocks those that have ended are looked for.
+    purge_at: usize,
     /// Where the sweep goes on.
     cursor: usize,
     /// Checks so far, going round.
@@ -81,6 +83,8 @@ const SWEEP_FOR_NEW: usize = 4;
 const SAMPLE: usize = 16;
 /// A shard that was looked through in vain is left alone for at least this long, in microseconds.
 const CROWDED_FOR: f64 = 1000.0;
+/// Fewer blocks than this are kept until they are asked for.
+const FEWEST_PURGED: usize = 32;
 /// Tables smaller than this are not worth shrinking.
 const SMALLEST_SHRUNK: usize = 64;
 
@@ -129,8 +133,17 @@ impl Shard {
     }
 
     pub(super) fn block(&mut self, key: u128, duration: f64, now: f64) {
-        self.blocks.retain(|_, block| block.until > now);
+        if self.blocks.len() >= self.purge_at {
+            self.blocks.retain(|_, block| block.until > now);
+            self.purge_at = (self.blocks.len() * 2).max(FEWEST_PURGED);
+            self.blocks.shrink_to(self.purge_at);
+        }
         self.blocks.insert(key, Block { until: now + duration, duration });
+    }
+
+    /// How many keys are blocked.
+    pub(super) fn count_blocked(&self, now: f64) -> usize {
+        self.blocks.values().filter(|block| block.until > now).count()
     }
 
     pub(super) fn allocated(&self) -> usize {
@@ -141,9 +154,9 @@ impl Shard {
     #[inline]
     pub(super) fn sweep_a_little(&mut self, store: &MemoryStore, now: f64) {
         self.ticks = self.ticks.wrapping_add(1);
-        if self.ticks % SWEEP == 0 {
+        if self.ticks.is_multiple_of(SWEEP) {
             self.sweep(store, SWEEP as usize, &[], now);
-            if self.ticks % SWEEP_ELSEWHERE == 0 {
+            if self.ticks.is_multiple_of(SWEEP_ELSEWHERE) {
                 self.elsewhere = self.elsewhere.wrapping_add(1);
                 store.sweep_elsewhere(self.elsewhere, now);
             }
