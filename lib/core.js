@@ -17,6 +17,8 @@ const LITERAL = /^[^:*(]*$/
 let saidCluster = false
 
 class Core {
+  /** The names of the policies of the rule that decided last, which is mostly the one that decides next. */
+  #rule = -1
   #names = []
   #matches = new Map()
   #version = 0
@@ -29,13 +31,15 @@ class Core {
    */
   constructor(native, options, settings, logger) {
     this.native = native
+    const hot = native.hot()
+    this.checkKey = hot.checkKey
+    this.peekKey = hot.peekKey
     this.options = options
     this.settings = settings
     this.logger = logger
     this.shadow = native.shadow
-    /** Rules can change, and routes come with them, while the limiter lives. */
-    this.hasRules = settings.native.rules !== undefined
-    this.source = new RequestSource(native, settings.extract, logger)
+    this.hasRules = native.readsRoute
+    this.source = new RequestSource(native, hot, settings.extract, logger)
     const { clock } = settings.native
     const now = clock === undefined ? () => performance.now() : () => clock.now()
     this.jwks = settings.jwks === undefined ? undefined : new Jwks(settings.jwks, native, logger, now)
@@ -54,6 +58,12 @@ class Core {
     const native = new NativeLimiter(settings.native, output, (level, message) =>
       logger.write(level, message)
     )
+    if (settings.native.keyExtractor === 'jwt-sub' && !native.verifies) {
+      logger.warn(
+        "keyExtractor is 'jwt-sub' without jwt: the subject of a token is believed unverified, so a client can make up " +
+          'another one for each request. Give jwt, or a limit for the address with perAddress'
+      )
+    }
     if (cluster.isWorker && !saidCluster) {
       saidCluster = true
       logger.warn(
@@ -68,7 +78,7 @@ class Core {
     readOptions(routeOptions, 'route')
     const options = mergeRoute(this.options, routeOptions)
     const settings = readOptions(options, 'route')
-    return new Core(this.native.derive(settings.native, scope), options, settings, this.logger)
+    return new Core(this.native.derive(settings.native, scope, output), options, settings, this.logger)
   }
 
   /**
@@ -96,18 +106,18 @@ class Core {
     const version = this.native.rulesVersion()
     if (version === this.#version) return
     this.#version = version
-    this.#names = []
     this.#matches.clear()
   }
 
   /** The last native decision, with the names of its rule's policies. */
-  decision() {
+  decision(shadow) {
     const rule = output[RULE]
-    return readDecision(this.#names[rule] ?? this.#namesOf(rule), this.shadow)
-  }
-
-  #namesOf(rule) {
-    return (this.#names[rule] = this.native.rule(rule).policies)
+    if (rule !== this.#rule) {
+      this.#rule = rule
+      // A file that was reloaded this very moment takes the names with it.
+      this.#names = this.native.rule(rule)?.policies ?? []
+    }
+    return readDecision(this.#names, shadow)
   }
 }
 

@@ -34,7 +34,7 @@ function readDecision(names, shadow) {
   for (let index = 0, at = POLICIES; index < count; index++, at += POLICY_LENGTH) {
     const retryAfterMs = output[at + 5]
     policies.push({
-      policy: names[index],
+      policy: names[index] ?? '',
       allowed: output[at] === 1,
       limit: output[at + 1],
       remaining: output[at + 2],

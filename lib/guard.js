@@ -59,7 +59,7 @@ class Guard {
     this.#cost = settings.cost ?? (core.settings === settings ? undefined : settings.native.cost)
     this.#limit = settings.limit
     this.#onDenied = settings.onDenied
-    this.#shadow = core.shadow
+    this.#shadow = settings.mode === undefined ? core.shadow : settings.mode === 'shadow'
     this.#headerNames = native.headerNames
     this.#headerIsText = native.headerIsText
     this.#hasTexts = native.headerIsText.includes(true)
@@ -146,7 +146,7 @@ class Guard {
   /** Writes the decision down where the app and the client read it. Nothing may run between the check and this. */
   #note(req, res) {
     const framework = this.#framework
-    const decision = this.#core.decision()
+    const decision = this.#core.decision(this.#shadow)
     const counted = output[COUNT] > 0
     const earlier = req.rateLimit
     if (earlier === undefined || earlier === null || isStricter(decision, earlier)) {

@@ -34,18 +34,11 @@ class RateLimiter {
   }
 
   checkSync(key, options) {
-    const core = this.#core
-    const rule = this.#ruleOf(options)
-    if (rule < 0) return unlimited()
-    core.native.checkKey(rule, key, options?.cost, options?.limit)
-    return core.decision()
+    return this.#ask(this.#core.checkKey, key, options)
   }
 
   async peek(key, options) {
-    const rule = this.#ruleOf(options)
-    if (rule < 0) return unlimited()
-    this.#core.native.peekKey(rule, key, options?.cost)
-    return this.#core.decision()
+    return this.#ask(this.#core.peekKey, key, options)
   }
 
   async refund(key, cost = 1, options = undefined) {
@@ -58,7 +51,10 @@ class RateLimiter {
   }
 
   async block(key, ms, label) {
-    this.#open().blockKey(key, ms, label)
+    if (label !== undefined && typeof label !== 'string') {
+      throw typeError('INVALID_OPTIONS', 'label', `must be text, not ${found(label)}`)
+    }
+    this.#open().blockKey(key, ms)
   }
 
   async unblock(key) {
@@ -97,6 +93,17 @@ class RateLimiter {
   #open() {
     if (this.#closed) throw closedError()
     return this.#core.native
+  }
+
+  #ask(native, key, options) {
+    const core = this.#core
+    let rule
+    do {
+      rule = this.#ruleOf(options)
+      if (rule < 0) return unlimited()
+      // Other rules may have come into force since: then the answer is STALE_RULE, and nothing was decided.
+    } while (native(rule, key, options?.cost, options?.limit) !== 0)
+    return core.decision(core.shadow)
   }
 
   /** Without rules there is one, with index 0. */

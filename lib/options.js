@@ -15,6 +15,8 @@ const STORE = ['failOpen', 'onFailure', 'timeout', 'denyCache', 'prefix', 'onMis
 /** Of the next releases. */
 const LATER = ['redisUrl', 'serviceUrl', 'checkSecret', 'tls', 'sentinel', 'functions']
 const MIDDLEWARE = ['skip', 'skipFailedRequests', 'skipSuccessfulRequests', 'onDenied']
+/** What JavaScript does with a decision, or asks for: none of it makes another counter. */
+const TREATMENT = [...MIDDLEWARE, 'cost', 'mode']
 
 /** What each way in takes, in the order of the documentation. */
 const ALLOWED = {
@@ -39,6 +41,7 @@ const HOOKS = ['onRequest', 'preParsing', 'preValidation', 'preHandler']
  * @property {boolean} skipFailed
  * @property {boolean} skipSuccessful
  * @property {'throw' | Function | undefined} onDenied
+ * @property {'enforce' | 'shadow' | undefined} mode
  * @property {string} hook
  */
 
@@ -76,6 +79,7 @@ function readOptions(options, way) {
       options.onDenied === 'throw'
         ? 'throw'
         : readFunction(options, 'onDenied', 'INVALID_ON_DENIED', "'throw' or "),
+    mode: readWord(options, 'mode', 'INVALID_MODE', ['enforce', 'shadow']),
     hook: readWord(options, 'hook', 'INVALID_HOOK', HOOKS) ?? 'onRequest'
   }
 }
@@ -100,11 +104,14 @@ function mergeRoute(plugin, route) {
   return Object.assign(base, pick(route, ALLOWED.route))
 }
 
-/** Whether the options of a route leave the plugin's counters as they are: they change only how a request is treated. */
-function sharesCounters(route) {
-  return Object.keys(route).every(
-    (name) => !given(route[name]) || MIDDLEWARE.includes(name) || name === 'cost'
-  )
+/** Whether a route has limits of its own, and so counters of its own. */
+function hasOwnPolicy(route) {
+  return given(route.name) || given(route.limits) || POLICY.some((name) => given(route[name]))
+}
+
+/** Whether the options of a route only change how a request is treated, so that no limiter need be made for it. */
+function onlyTreats(route) {
+  return Object.keys(route).every((name) => !given(route[name]) || TREATMENT.includes(name))
 }
 
 /**
@@ -205,4 +212,4 @@ function words(text) {
   return text.trim().split(/\s+/)
 }
 
-module.exports = { identityOf, mergeRoute, readOptions, sharesCounters }
+module.exports = { hasOwnPolicy, identityOf, mergeRoute, onlyTreats, readOptions }

@@ -5,18 +5,18 @@
 /**
  * Waits for the end of a response whose check is the last native decision.
  * @param {import('node:http').ServerResponse} raw
- * @param {{ charge(): string | undefined, refundCharge(receipt: string): void }} native
+ * @param {{ charge(): object | null, refundCharge(receipt: object): void }} native
  * @param {boolean} skipFailed
  * @param {boolean} skipSuccessful
  */
 function refundAfter(raw, native, skipFailed, skipSuccessful) {
   const receipt = native.charge()
-  if (receipt === undefined) return
+  if (!receipt) return
   let settled = false
   const settle = (failed) => {
     if (settled) return
     settled = true
-    if (failed ? skipFailed : skipSuccessful) refund(native, receipt)
+    if (failed ? skipFailed : skipSuccessful) native.refundCharge(receipt)
   }
   if (raw.destroyed) {
     settle(true)
@@ -24,15 +24,6 @@ function refundAfter(raw, native, skipFailed, skipSuccessful) {
   }
   raw.once('finish', () => settle(raw.statusCode >= 400))
   raw.once('close', () => settle(true))
-}
-
-function refund(native, receipt) {
-  try {
-    native.refundCharge(receipt)
-  } catch (error) {
-    // The app was closed while the response was on its way: nobody counts any more.
-    if (error.code !== 'ERR_SLUICEGATE_CLOSED') throw error
-  }
 }
 
 module.exports = { refundAfter }

@@ -14,7 +14,8 @@ const BLANK_KEY = 64
 const UNDECIDED = NEEDS_ADDRESS | INVALID_ADDRESS | NEEDS_KEYS | STALE_RULE
 
 class RequestSource {
-  #native
+  #keyOf
+  #checkRequest
   #header
   #extract
   #readsAddress
@@ -22,11 +23,13 @@ class RequestSource {
 
   /**
    * @param {object} native the native limiter
+   * @param {Record<string, Function>} hot its fast functions
    * @param {((req: any) => unknown) | undefined} extract the user's own extractor
    * @param {import('./logger.js').Logger} logger
    */
-  constructor(native, extract, logger) {
-    this.#native = native
+  constructor(native, hot, extract, logger) {
+    this.#checkRequest = hot.checkRequest
+    this.#keyOf = hot.keyOf
     this.#extract = native.source === 'custom' ? extract : undefined
     this.#header = headerOf(native)
     this.#readsAddress = native.readsAddress
@@ -47,27 +50,20 @@ class RequestSource {
    * @returns {number} 0 decided; NEEDS_KEYS or STALE_RULE: nothing was
    */
   check(req, rule, credential, cost, limit, keysFinal) {
-    const native = this.#native
+    const check = this.#checkRequest
     let address = this.#readsAddress ? addressOf(req) : undefined
-    let flags = native.checkRequest(rule, address, credential, cost, limit, keysFinal)
+    let flags = check(rule, address, credential, cost, limit, keysFinal)
     if (flags === 0) return 0
     if (flags & NEEDS_ADDRESS) {
       address = addressOf(req)
-      flags = native.checkRequest(rule, address, credential, cost, limit, keysFinal)
+      flags = check(rule, address, credential, cost, limit, keysFinal)
     }
     if (flags & INVALID_ADDRESS) {
       const socket = socketAddressOf(req)
-      flags = native.checkRequest(
-        rule,
-        socket === address ? null : socket,
-        credential,
-        cost,
-        limit,
-        keysFinal
-      )
+      flags = check(rule, socket === address ? null : socket, credential, cost, limit, keysFinal)
       // Not even the socket has one that can be read, as behind some test injectors.
       if (flags & INVALID_ADDRESS) {
-        flags = native.checkRequest(rule, null, credential, cost, limit, keysFinal)
+        flags = check(rule, null, credential, cost, limit, keysFinal)
       }
     }
     if (flags & (NO_ADDRESS | BLANK_KEY)) this.#say(flags)
@@ -81,24 +77,21 @@ class RequestSource {
    * @returns {Promise<string>}
    */
   async keyOf(req, jwks) {
-    const native = this.#native
     let credential
     if (this.#extract !== undefined) credential = await this.#custom(this.#extract(req))
     else if (this.#header !== undefined) credential = anyHeader(req.headers, this.#header)
     let address = addressOf(req)
-    let key = native.keyOf(address, credential)
+    let key = this.#keyOf(address, credential)
     if (typeof key === 'number' && key & NEEDS_KEYS) {
       await jwks?.refresh()
-      key = native.keyOf(address, credential)
-      // Still unknown: a token that nobody can verify counts by the address.
-      if (typeof key === 'number' && key & NEEDS_KEYS) key = native.keyOf(address, undefined)
+      key = this.#keyOf(address, credential, true)
     }
     if (typeof key === 'number' && key & INVALID_ADDRESS) {
       const socket = socketAddressOf(req)
       address = socket === address ? null : socket
-      key = native.keyOf(address, credential)
+      key = this.#keyOf(address, credential, true)
     }
-    return typeof key === 'string' ? key : native.keyOf(null, credential)
+    return typeof key === 'string' ? key : this.#keyOf(null, credential, true)
   }
 
   #custom(value) {

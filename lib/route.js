@@ -2,8 +2,8 @@
 'use strict'
 
 const { Guard } = require('./guard.js')
-const { found, typeError } = require('./errors.js')
-const { mergeRoute, readOptions, sharesCounters } = require('./options.js')
+const { found, rangeError, typeError } = require('./errors.js')
+const { hasOwnPolicy, mergeRoute, onlyTreats, readOptions } = require('./options.js')
 
 class RouteGuards {
   #core
@@ -44,13 +44,21 @@ class RouteGuards {
   }
 
   #open(own, scope) {
-    readOptions(own, 'route')
-    if (sharesCounters(own)) {
+    if (onlyTreats(own)) {
+      validateCost(own.cost)
       const settings = readOptions(mergeRoute(this.#core.options, own), 'route')
       return new Guard(this.#core, this.#framework, this.#parent, settings)
     }
-    return new Guard(this.#core.derive(own, scope), this.#framework, this.#parent)
+    return new Guard(this.#core.derive(own, hasOwnPolicy(own) ? scope : ''), this.#framework, this.#parent)
   }
+}
+
+/** Here Rust sees the cost with each request only, and a mistake should stop the app at its start. */
+function validateCost(cost) {
+  if (cost === undefined || cost === null || typeof cost === 'function') return
+  const allowed = `must be a whole number from 0 to ${Number.MAX_SAFE_INTEGER} or a function, not ${found(cost)}`
+  if (typeof cost !== 'number') throw typeError('INVALID_COST', 'cost', allowed)
+  if (!Number.isSafeInteger(cost) || cost < 0) throw rangeError('INVALID_COST', 'cost', allowed)
 }
 
 /** HEAD counts where GET does, and the two forms of a prefix's root (/api, /api/) are one route. */
