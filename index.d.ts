@@ -344,7 +344,6 @@ export class DeniedError extends Error {
   statusCode: 429 | 403
   status: 429 | 403
   decision: Decision
-  headers: Record<string, string | number>
 }
 
 /** Of Express, Connect or node:http. */

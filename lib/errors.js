@@ -70,9 +70,8 @@ class DeniedError extends Error {
    * @param {number} statusCode 429, or 403 for a client on the denylist
    * @param {string} message what the client is told
    * @param {import('..').Decision} decision
-   * @param {Record<string, string | number>} headers sent by error handlers that start from no headers at all
    */
-  constructor(statusCode, message, decision, headers) {
+  constructor(statusCode, message, decision) {
     super(message)
     this.name = 'DeniedError'
     this.code = statusCode === 403 ? 'ERR_SLUICEGATE_DENYLISTED' : 'ERR_SLUICEGATE_DENIED'
@@ -81,7 +80,6 @@ class DeniedError extends Error {
     this.status = statusCode
     this.expose = true
     this.decision = decision
-    this.headers = headers
   }
 }
 

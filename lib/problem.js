@@ -21,11 +21,9 @@ function problemOf(decision, status) {
   return Buffer.from(JSON.stringify(problem))
 }
 
-/** The same for `onDenied: 'throw'`. `headers` is for error handlers that send none but an error's own. */
+/** The same for `onDenied: 'throw'`. */
 function errorOf(decision, status) {
-  const headers = { 'Cache-Control': 'no-store' }
-  if (decision.retryAfterMs !== null) headers['Retry-After'] = seconds(decision.retryAfterMs)
-  return new DeniedError(status, detailOf(decision, status), decision, headers)
+  return new DeniedError(status, detailOf(decision, status), decision)
 }
 
 function detailOf(decision, status) {
