@@ -6,7 +6,7 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Microseconds in a millisecond.
 pub const MILLISECOND: f64 = 1e3;
@@ -54,15 +54,18 @@ impl Clock {
 
 /// The anchor: one pair of wall-clock and monotonic time for the whole process, so that all limiters agree.
 #[inline]
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "microseconds since 1970 stay below 2^53 until the year 2255"
-)]
 fn system_now() -> f64 {
     static ANCHOR: OnceLock<(f64, Instant)> = OnceLock::new();
     let (wall, instant) = ANCHOR.get_or_init(|| {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        (wall.as_micros() as f64, Instant::now())
+        (micros(wall), Instant::now())
     });
-    wall + instant.elapsed().as_micros() as f64
+    wall + micros(instant.elapsed())
+}
+
+/// A duration in whole microseconds, which stay below 2^53 until the year 2255 even when counted from 1970.
+#[inline]
+#[expect(clippy::cast_precision_loss, reason = "seconds since 1970 need 31 bits")]
+fn micros(duration: Duration) -> f64 {
+    duration.as_secs() as f64 * SECOND + f64::from(duration.subsec_micros())
 }

@@ -59,15 +59,29 @@ impl Decision {
     }
 
     /// The decision of `policies`: denied if one of them denies.
-    pub fn of(policies: SmallVec<[PolicyState; 2]>, now: f64) -> Self {
-        let outcome =
-            if policies.iter().all(|p| p.admits) { Outcome::Allowed } else { Outcome::Denied };
+    pub fn of(mut policies: SmallVec<[PolicyState; 2]>, now: f64) -> Self {
+        let denied = policies.iter().any(|policy| !policy.admits);
+        if denied {
+            // Nobody waits in a queue for a request that was refused.
+            policies.iter_mut().for_each(|policy| policy.delay = 0.0);
+        }
+        let outcome = if denied { Outcome::Denied } else { Outcome::Allowed };
         Self { outcome, now, binding: binding(&policies), policies, blocked_for: None }
     }
 
     /// The state of the policy that binds.
     pub fn bound(&self) -> Option<&PolicyState> {
         self.policies.get(self.binding)
+    }
+
+    /// How long until the request would pass: none unless it was refused, and none when it never can.
+    pub fn retry_after(&self) -> Option<f64> {
+        let wait = match self.outcome {
+            Outcome::Denied => self.bound()?.retry_after,
+            Outcome::Denylisted => self.blocked_for?,
+            Outcome::Allowed | Outcome::Allowlisted | Outcome::Degraded => return None,
+        };
+        wait.is_finite().then_some(wait)
     }
 
     /// The longest delay of all policies.

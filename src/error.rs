@@ -17,6 +17,8 @@ pub mod code {
     codes! {
         /// An option, or a field of a rules file, that does not exist.
         UNKNOWN_OPTION = "ERR_SLUICEGATE_UNKNOWN_OPTION";
+        /// Options that are no object.
+        INVALID_OPTIONS = "ERR_SLUICEGATE_INVALID_OPTIONS";
         /// Options that cannot be given together, or one that needs another.
         CONTRADICTION = "ERR_SLUICEGATE_CONTRADICTION";
         /// No limit was given, or a field that is required is missing.

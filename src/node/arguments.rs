@@ -1,0 +1,155 @@
+//! JavaScript values on their way in: options as a [`Document`], strings by their UTF-16, numbers as doubles and never wrapped.
+
+use napi::bindgen_prelude::{Env, FromNapiValue, JsObjectValue, Object, Unknown};
+use napi::{JsValue, Result, ValueType, sys};
+use smallvec::SmallVec;
+
+use crate::document::{Document, Value};
+use crate::error::{ConfigError, code};
+
+/// Options nest this deep at most; deeper is a cycle.
+const DEEPEST: usize = 32;
+
+/// Reads an options object. What no option can be, a function above all, is kept by its kind.
+pub(super) fn document(env: Env, value: Unknown<'_>) -> Result<Document> {
+    read(env, value, 0).map(Document::from)
+}
+
+fn read(env: Env, value: Unknown<'_>, depth: usize) -> Result<Value> {
+    if depth > DEEPEST {
+        return Ok(Value::Other("an object without end"));
+    }
+    Ok(match value.get_type()? {
+        ValueType::Undefined | ValueType::Null => Value::Null,
+        ValueType::Boolean => Value::Bool(convert(env, value)?),
+        ValueType::Number => Value::Number(convert(env, value)?),
+        ValueType::String => Value::Text(convert(env, value)?),
+        ValueType::Object => {
+            let object: Object<'_> = convert(env, value)?;
+            if object.is_array()? {
+                let length = object.get_array_length()?;
+                let item =
+                    |index| Ok(Document::from(read(env, object.get_element(index)?, depth + 1)?));
+                Value::List((0..length).map(item).collect::<Result<_>>()?)
+            } else if object.is_date()?
+                || object.is_promise()?
+                || object.is_buffer()?
+                || object.is_typedarray()?
+            {
+                Value::Other("an object of another kind")
+            } else {
+                let member = |name: String| {
+                    let value: Unknown<'_> = object.get_named_property_unchecked(&name)?;
+                    Ok((name, Document::from(read(env, value, depth + 1)?)))
+                };
+                Value::Map(Object::keys(&object)?.into_iter().map(member).collect::<Result<_>>()?)
+            }
+        }
+        ValueType::Function => Value::Other("a function"),
+        ValueType::BigInt => Value::Other("a bigint"),
+        ValueType::Symbol => Value::Other("a symbol"),
+        _ => Value::Other("a foreign value"),
+    })
+}
+
+fn convert<T: FromNapiValue>(env: Env, value: Unknown<'_>) -> Result<T> {
+    // SAFETY: the value lives in `env`, in the scope of the running call.
+    unsafe { T::from_napi_value(env.raw(), value.raw()) }
+}
+
+/// A string's UTF-16, on the stack when it is of the usual length. None if the value is no string.
+pub(super) type Utf16 = SmallVec<[u16; 128]>;
+
+#[inline]
+pub(super) fn utf16(env: sys::napi_env, value: sys::napi_value) -> Option<Utf16> {
+    let mut units = Utf16::new();
+    let room = units.inline_size();
+    let mut length = 0;
+    // SAFETY: N-API writes at most `room` units, the closing NUL included, into memory of that many, and says how many.
+    unsafe {
+        let status =
+            sys::napi_get_value_string_utf16(env, value, units.as_mut_ptr(), room, &raw mut length);
+        if status != sys::Status::napi_ok {
+            return None;
+        }
+        if length < room - 1 {
+            units.set_len(length);
+            return Some(units);
+        }
+        // Cut off, perhaps: ask for the whole length and read it again.
+        sys::napi_get_value_string_utf16(env, value, std::ptr::null_mut(), 0, &raw mut length);
+        units.reserve_exact(length + 1);
+        sys::napi_get_value_string_utf16(
+            env,
+            value,
+            units.as_mut_ptr(),
+            length + 1,
+            &raw mut length,
+        );
+        units.set_len(length);
+    }
+    Some(units)
+}
+
+/// A string as UTF-8; lone surrogates become U+FFFD, which no header holds.
+pub(super) fn utf8(env: sys::napi_env, value: sys::napi_value) -> Option<String> {
+    utf16(env, value).map(|units| String::from_utf16_lossy(&units))
+}
+
+/// A number argument; `undefined` and `null` are absent, anything else is refused.
+#[inline]
+pub(super) fn number(
+    env: sys::napi_env,
+    value: Option<sys::napi_value>,
+    code: &'static str,
+    field: &str,
+) -> std::result::Result<Option<f64>, ConfigError> {
+    let Some(value) = value else { return Ok(None) };
+    let mut number = 0.0;
+    // SAFETY: `value` is an argument of the running call.
+    if unsafe { sys::napi_get_value_double(env, value, &raw mut number) } == sys::Status::napi_ok {
+        return Ok(Some(number));
+    }
+    match kind(env, value) {
+        sys::ValueType::napi_undefined | sys::ValueType::napi_null => Ok(None),
+        other => Err(ConfigError::of_type(
+            code,
+            field,
+            format!("must be a whole number, not {}", kind_name(other)),
+        )),
+    }
+}
+
+/// A key argument: text.
+pub(super) fn key(
+    env: sys::napi_env,
+    value: sys::napi_value,
+) -> std::result::Result<crate::key::Key, ConfigError> {
+    if let Some(units) = utf16(env, value) {
+        crate::key::Key::from_utf16(&units)
+    } else {
+        let problem = format!("must be text, not {}", kind_name(kind(env, value)));
+        Err(ConfigError::of_type(code::INVALID_KEY, "key", problem))
+    }
+}
+
+pub(super) fn kind(env: sys::napi_env, value: sys::napi_value) -> sys::napi_valuetype {
+    let mut kind = sys::ValueType::napi_undefined;
+    // SAFETY: `value` is an argument of the running call.
+    unsafe { sys::napi_typeof(env, value, &raw mut kind) };
+    kind
+}
+
+fn kind_name(kind: sys::napi_valuetype) -> &'static str {
+    match kind {
+        sys::ValueType::napi_undefined => "undefined",
+        sys::ValueType::napi_null => "null",
+        sys::ValueType::napi_boolean => "a boolean",
+        sys::ValueType::napi_number => "a number",
+        sys::ValueType::napi_string => "a string",
+        sys::ValueType::napi_symbol => "a symbol",
+        sys::ValueType::napi_function => "a function",
+        sys::ValueType::napi_bigint => "a bigint",
+        _ => "an object",
+    }
+}

@@ -1,0 +1,481 @@
+//! The memory store: states of one process, shared by its threads.
+//!
+//! A check enters as [`Charge`]s (a key and the policies it is charged under) and leaves as a [`Decision`], made under the
+//! lock of the key's shard. There is no timer and no thread: expired states are swept a few buckets at a time by the
+//! checks themselves. The store holds at most `max_keys` states; who goes when it is full is decided in `shard.rs`.
+//!
+//! Keys are not kept: a state is found by a 128-bit keyed hash of its key, so that a key of any length costs 16 bytes
+//! and nobody without the process's random seed can make two keys meet.
+
+mod named;
+mod shard;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use siphasher::sip128::SipHasher13;
+use smallvec::{SmallVec, smallvec};
+
+use crate::algorithm::State;
+use crate::clock::Clock;
+use crate::decision::{Decision, Outcome, PolicyState};
+use crate::policy::Policy;
+use shard::{Entry, Shard};
+
+/// The default of `max_keys`.
+pub const DEFAULT_MAX_KEYS: usize = 1_000_000;
+/// Keys a shard is made for: few enough that growing one is over in a fraction of a millisecond.
+const KEYS_PER_SHARD: usize = 4096;
+const MOST_SHARDS: usize = 1024;
+
+/// A key as the store knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fingerprint(u128);
+
+/// A policy that the store knows: [`MemoryStore::track`] makes it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tracked {
+    /// Mixed into a key's fingerprint; what tells the states of one key under different policies apart.
+    salt: u128,
+    /// Where the store looks the policy up when it meets a state while sweeping.
+    index: u32,
+    /// The numbers to decide by.
+    pub policy: Policy,
+}
+
+/// A key and the policies that it is charged under.
+#[derive(Clone, Copy, Debug)]
+pub struct Charge<'a> {
+    /// Whose states.
+    pub key: Fingerprint,
+    /// Which policies, in the order they are reported.
+    pub policies: &'a [Tracked],
+}
+
+/// Counts of what the store had to do to keep its bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holdings {
+    /// States held, a log counting one more for each 16 entries.
+    pub keys: usize,
+    /// States that were dropped before their time to make room.
+    pub evicted: u64,
+    /// Checks that were decided in the overflow bucket.
+    pub overflowed: u64,
+    /// Keys that are blocked.
+    pub blocked: usize,
+}
+
+/// The store. See the module's head.
+pub struct MemoryStore {
+    shards: Box<[Padded]>,
+    clock: Arc<Clock>,
+    max_keys: usize,
+    /// Policies by index, for the sweep. Taken for reading under a shard's lock, never the other way round.
+    policies: RwLock<Vec<(u128, Policy)>>,
+    /// One state for each policy, shared by all new keys for which no room can be made. Locked under a shard's lock.
+    overflow: Mutex<Vec<(u128, State)>>,
+    held: AtomicUsize,
+    blocked: AtomicUsize,
+    evicted: AtomicU64,
+    overflowed: AtomicU64,
+    seed: (u64, u64),
+}
+
+/// A shard on cache lines of its own, so that two threads in two shards do not slow each other down.
+#[repr(align(128))]
+struct Padded(Mutex<Shard>);
+
+/// The shards of a check, locked: one, or two in the order of their place, so that two checks never wait for each other.
+struct Locked<'a> {
+    guards: SmallVec<[(usize, MutexGuard<'a, Shard>); 2]>,
+}
+
+impl Locked<'_> {
+    #[inline]
+    fn shard(&mut self, place: usize) -> &mut Shard {
+        let index = usize::from(self.guards[0].0 != place && self.guards.len() > 1);
+        &mut self.guards[index].1
+    }
+}
+
+impl std::fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryStore")
+            .field("max_keys", &self.max_keys)
+            .field("held", &self.held)
+            .finish_non_exhaustive()
+    }
+}
+
+impl MemoryStore {
+    /// An empty store of at most `max_keys` states.
+    pub fn new(clock: Arc<Clock>, max_keys: usize) -> Self {
+        let max_keys = max_keys.max(1);
+        let count = (max_keys / KEYS_PER_SHARD).clamp(1, MOST_SHARDS).next_power_of_two();
+        let shards = (0..count).map(|_| Padded(Mutex::new(Shard::default()))).collect();
+        Self {
+            shards,
+            clock,
+            max_keys,
+            policies: RwLock::default(),
+            overflow: Mutex::default(),
+            held: AtomicUsize::new(0),
+            blocked: AtomicUsize::new(0),
+            evicted: AtomicU64::new(0),
+            overflowed: AtomicU64::new(0),
+            seed: random_seed(),
+        }
+    }
+
+    /// The store's clock.
+    pub fn clock(&self) -> &Arc<Clock> {
+        &self.clock
+    }
+
+    /// The bound.
+    pub fn max_keys(&self) -> usize {
+        self.max_keys
+    }
+
+    /// The fingerprint of a key's canonical bytes.
+    #[inline]
+    pub fn fingerprint(&self, key: &[u8]) -> Fingerprint {
+        let hash = SipHasher13::new_with_keys(self.seed.0, self.seed.1).hash(key);
+        Fingerprint(hash.as_u128())
+    }
+
+    /// Makes a policy known under `identity`: states are kept across a change of its limit, and apart from all others.
+    pub fn track(&self, identity: &str, policy: Policy) -> Tracked {
+        let salt = self.fingerprint(identity.as_bytes()).0;
+        let mut policies = self.policies.write();
+        let index = policies.iter().position(|(known, _)| *known == salt).unwrap_or(policies.len());
+        match policies.get_mut(index) {
+            Some(known) => known.1 = policy,
+            None => policies.push((salt, policy)),
+        }
+        Tracked { salt, index: u32::try_from(index).unwrap_or(u32::MAX), policy }
+    }
+
+    /// Decides a request: all policies of all charges take `cost`, or none does.
+    pub fn check(&self, charges: &[Charge<'_>], cost: f64) -> Decision {
+        let now = self.clock.now();
+        let mut locked = self.lock(charges);
+        if let Some(decision) = self.blocked(&mut locked, charges, now) {
+            return decision;
+        }
+        for (_, shard) in &mut locked.guards {
+            shard.sweep_a_little(self, now);
+        }
+        if let [Charge { key, policies: [tracked] }] = charges
+            && let Some(entry) = locked.shard(self.place(*key)).find(key.of(tracked))
+            && !entry.state.will_grow()
+        {
+            let answer = self.check_entry(entry, tracked, cost, now);
+            return Decision::of(smallvec![answer], now);
+        }
+        Decision::of(self.check_all(&mut locked, charges, cost, now), now)
+    }
+
+    /// What [`MemoryStore::check`] would answer; takes nothing, writes nothing.
+    pub fn peek(&self, charges: &[Charge<'_>], cost: f64) -> Decision {
+        let now = self.clock.now();
+        let mut locked = self.lock(charges);
+        if let Some(decision) = self.blocked(&mut locked, charges, now) {
+            return decision;
+        }
+        Decision::of(
+            each(charges)
+                .map(|(key, tracked)| self.peek_one(&mut locked, key, tracked, cost, now))
+                .collect(),
+            now,
+        )
+    }
+
+    /// Gives `cost` back under every policy: what was taken at `since`, or without it the newest.
+    pub fn refund(&self, charges: &[Charge<'_>], cost: f64, since: Option<f64>) {
+        let now = self.clock.now();
+        let mut locked = self.lock(charges);
+        for (key, tracked) in each(charges) {
+            if let Some(entry) = locked.shard(self.place(key)).find(key.of(tracked)) {
+                let weight = entry.state.weight();
+                entry.state.refund(&tracked.policy, cost, since, now);
+                self.reweigh(weight, entry.state.weight());
+            }
+        }
+    }
+
+    /// Forgets a key under all policies.
+    pub fn reset(&self, key: Fingerprint) {
+        let salts: Vec<u128> = self.policies.read().iter().map(|(salt, _)| *salt).collect();
+        let mut shard = self.shards[self.place(key)].0.lock();
+        for salt in salts {
+            if let Some(entry) = shard.remove(key.0 ^ salt) {
+                self.reweigh(entry.state.weight(), 0);
+            }
+        }
+    }
+
+    /// Denies a key for `duration` microseconds, whatever its states say.
+    pub fn block(&self, key: Fingerprint, duration: f64) {
+        let now = self.clock.now();
+        let mut shard = self.shards[self.place(key)].0.lock();
+        let before = shard.blocks.len();
+        shard.block(key.0, duration, now);
+        self.reblock(before, shard.blocks.len());
+    }
+
+    /// Ends a block. Says whether there was one.
+    pub fn unblock(&self, key: Fingerprint) -> bool {
+        let now = self.clock.now();
+        let mut shard = self.shards[self.place(key)].0.lock();
+        let was_blocked = shard.blocked_for(key.0, now).is_some();
+        let before = shard.blocks.len();
+        shard.blocks.remove(&key.0);
+        self.reblock(before, shard.blocks.len());
+        was_blocked
+    }
+
+    /// How full the store is and what that cost.
+    pub fn holdings(&self) -> Holdings {
+        Holdings {
+            keys: self.held.load(Ordering::Relaxed),
+            evicted: self.evicted.load(Ordering::Relaxed),
+            overflowed: self.overflowed.load(Ordering::Relaxed),
+            blocked: self.blocked.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Bytes that the tables have allocated; logs come on top.
+    pub fn allocated(&self) -> usize {
+        self.shards.iter().map(|shard| shard.0.lock().allocated()).sum()
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "any bits of the hash do")]
+    fn place(&self, key: Fingerprint) -> usize {
+        (key.0 >> 64) as usize & (self.shards.len() - 1)
+    }
+
+    #[inline]
+    fn lock(&self, charges: &[Charge<'_>]) -> Locked<'_> {
+        let mut places: SmallVec<[usize; 2]> =
+            charges.iter().map(|charge| self.place(charge.key)).collect();
+        places.sort_unstable();
+        places.dedup();
+        Locked {
+            guards: places.iter().map(|place| (*place, self.shards[*place].0.lock())).collect(),
+        }
+    }
+
+    #[inline]
+    fn blocked(
+        &self,
+        locked: &mut Locked<'_>,
+        charges: &[Charge<'_>],
+        now: f64,
+    ) -> Option<Decision> {
+        let left = charges.iter().filter_map(|charge| {
+            locked.shard(self.place(charge.key)).blocked_for(charge.key.0, now)
+        });
+        let left = left.reduce(f64::max)?;
+        Some(Decision { blocked_for: Some(left), ..Decision::uncounted(Outcome::Denylisted, now) })
+    }
+
+    #[inline]
+    fn check_entry(
+        &self,
+        entry: &mut Entry,
+        tracked: &Tracked,
+        cost: f64,
+        now: f64,
+    ) -> PolicyState {
+        entry.set_limit(&tracked.policy);
+        let weight = entry.state.weight();
+        let answer = entry.state.check(&tracked.policy, cost, now);
+        self.reweigh(weight, entry.state.weight());
+        answer
+    }
+
+    /// All policies, all or nothing: ask each, make room for what is new, then take.
+    fn check_all(
+        &self,
+        locked: &mut Locked<'_>,
+        charges: &[Charge<'_>],
+        cost: f64,
+        now: f64,
+    ) -> Answers {
+        let mut answers: Answers = each(charges)
+            .map(|(key, tracked)| self.peek_one(locked, key, tracked, cost, now))
+            .collect();
+        if !answers.iter().all(|answer| answer.admits) {
+            for (key, tracked) in each(charges) {
+                if let Some(entry) = locked.shard(self.place(key)).find(key.of(tracked)) {
+                    entry.state.pull_back(&tracked.policy, now);
+                }
+            }
+            return answers;
+        }
+        if cost == 0.0 {
+            return answers;
+        }
+        let ids: SmallVec<[u128; 4]> =
+            each(charges).map(|(key, tracked)| key.of(tracked)).collect();
+        let rooms: SmallVec<[Room; 4]> = each(charges)
+            .map(|(key, tracked)| {
+                self.room(locked.shard(self.place(key)), key.of(tracked), &ids, now)
+            })
+            .collect();
+        let mut overflow = rooms.contains(&Room::None).then(|| self.overflow.lock());
+        if let Some(overflow) = &mut overflow {
+            self.overflowed.fetch_add(1, Ordering::Relaxed);
+            for ((answer, room), (_, tracked)) in answers.iter_mut().zip(&rooms).zip(each(charges))
+            {
+                if *room == Room::None {
+                    *answer =
+                        overflow_state(overflow, tracked, now).peek(&tracked.policy, cost, now);
+                }
+            }
+            if !answers.iter().all(|answer| answer.admits) {
+                for room in rooms.iter().filter(|room| **room == Room::Reserved) {
+                    self.reweigh(room.weight(), 0);
+                }
+                return answers;
+            }
+        }
+        for ((answer, room), (key, tracked)) in answers.iter_mut().zip(&rooms).zip(each(charges)) {
+            let shard = locked.shard(self.place(key));
+            *answer = if let (Room::None, Some(overflow)) = (room, &mut overflow) {
+                overflow_state(overflow, tracked, now).check(&tracked.policy, cost, now)
+            } else {
+                self.reweigh(room.weight(), 0);
+                self.take(shard, key.of(tracked), tracked, cost, now)
+            };
+        }
+        answers
+    }
+
+    /// Takes `cost` from a state, new or not, that admits it and has room.
+    fn take(
+        &self,
+        shard: &mut Shard,
+        id: u128,
+        tracked: &Tracked,
+        cost: f64,
+        now: f64,
+    ) -> PolicyState {
+        if let Some(entry) = shard.find(id) {
+            return self.check_entry(entry, tracked, cost, now);
+        }
+        let mut state = State::fresh(&tracked.policy, now);
+        let answer = state.check(&tracked.policy, cost, now);
+        self.reweigh(0, state.weight());
+        shard.insert(Entry::new(id, tracked, state));
+        answer
+    }
+
+    fn peek_one(
+        &self,
+        locked: &mut Locked<'_>,
+        key: Fingerprint,
+        tracked: &Tracked,
+        cost: f64,
+        now: f64,
+    ) -> PolicyState {
+        match locked.shard(self.place(key)).find(key.of(tracked)) {
+            Some(entry) => entry.state.peek(&tracked.policy, cost, now),
+            None => State::fresh(&tracked.policy, now).peek(&tracked.policy, cost, now),
+        }
+    }
+
+    /// Room for one more state, or for the next entries of a log.
+    fn room(&self, shard: &mut Shard, id: u128, spared: &[u128], now: f64) -> Room {
+        if shard.find(id).is_some_and(|entry| !entry.state.will_grow()) {
+            return Room::NotNeeded;
+        }
+        let reserve = || {
+            let more = |held: usize| (held < self.max_keys).then_some(held + 1);
+            self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+        };
+        if reserve() || (shard.make_room(self, spared, now) && reserve()) {
+            Room::Reserved
+        } else {
+            Room::None
+        }
+    }
+
+    #[inline]
+    fn reweigh(&self, before: usize, after: usize) {
+        match after.cmp(&before) {
+            std::cmp::Ordering::Greater => self.held.fetch_add(after - before, Ordering::Relaxed),
+            std::cmp::Ordering::Less => self.held.fetch_sub(before - after, Ordering::Relaxed),
+            std::cmp::Ordering::Equal => 0,
+        };
+    }
+
+    fn reblock(&self, before: usize, after: usize) {
+        self.blocked.fetch_add(after, Ordering::Relaxed);
+        self.blocked.fetch_sub(before, Ordering::Relaxed);
+    }
+}
+
+type Answers = SmallVec<[PolicyState; 2]>;
+
+/// What came of asking for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// The state is there already.
+    NotNeeded,
+    /// One place is counted as held.
+    Reserved,
+    /// Only clients over their limit are left: the overflow bucket decides.
+    None,
+}
+
+impl Room {
+    fn weight(self) -> usize {
+        usize::from(self == Self::Reserved)
+    }
+}
+
+impl Fingerprint {
+    /// The name of this key's state under a policy.
+    #[inline]
+    fn of(self, tracked: &Tracked) -> u128 {
+        self.0 ^ tracked.salt
+    }
+}
+
+impl Tracked {
+    /// The same policy for a request that has a limit of its own.
+    #[must_use]
+    pub fn with_limit(self, limit: f64) -> Self {
+        Self { policy: self.policy.with_limit(limit), ..self }
+    }
+}
+
+/// Every key with every policy it is charged under, in the order of the report.
+#[inline]
+fn each<'a>(charges: &'a [Charge<'a>]) -> impl Iterator<Item = (Fingerprint, &'a Tracked)> {
+    charges
+        .iter()
+        .flat_map(|charge| charge.policies.iter().map(move |tracked| (charge.key, tracked)))
+}
+
+fn overflow_state<'a>(
+    overflow: &'a mut Vec<(u128, State)>,
+    tracked: &Tracked,
+    now: f64,
+) -> &'a mut State {
+    let index = overflow.iter().position(|(salt, _)| *salt == tracked.salt).unwrap_or_else(|| {
+        overflow.push((tracked.salt, State::fresh(&tracked.policy, now)));
+        overflow.len() - 1
+    });
+    &mut overflow[index].1
+}
+
+/// A seed that nobody outside the process knows, from the standard library's source of random hash keys.
+fn random_seed() -> (u64, u64) {
+    use std::hash::{BuildHasher, RandomState};
+    (RandomState::new().hash_one(1), RandomState::new().hash_one(2))
+}
