@@ -369,7 +369,7 @@ export interface FastifySluicegate {
 
 /** Fastify 4 and 5: `await app.register(rateLimitPlugin, { limit: 100, window: '1m' })`. */
 export const rateLimitPlugin: {
-  (instance: any, options: FastifyOptions, done: (error?: Error) => void): void
+  (instance: any, options: FastifyOptions): Promise<void>
   default: typeof rateLimitPlugin
   rateLimitPlugin: typeof rateLimitPlugin
 }

@@ -13,9 +13,8 @@ const { RouteGuards } = require('./route.js')
 /**
  * @param {import('fastify').FastifyInstance} fastify
  * @param {import('..').FastifyOptions} options
- * @param {(error?: Error) => void} done
  */
-function plugin(fastify, options, done) {
+async function plugin(fastify, options) {
   const core = Core.open(options, 'fastify', fastify.log)
   const root = new Guard(core, FASTIFY)
   const routes = new RouteGuards(core, root, FASTIFY)
@@ -55,7 +54,6 @@ function plugin(fastify, options, done) {
   decorate(fastify, handlerFactory(core, root, limiter))
   fastify.addHook('onClose', () => limiter.close())
   lookAtProxyTrust(fastify, core)
-  done()
 }
 
 /** `app.sluicegate()`: the same check for places that no hook reaches, or with options of its own. */

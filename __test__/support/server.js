@@ -19,7 +19,7 @@ function answer(req) {
  * @param {import('node:test').TestContext} t closes it
  * @param {string} framework
  * @param {object} options of the limiter
- * @param {{ app?: object, handle?: (req: any, res: any) => unknown, before?: (app: any) => unknown, routes?: (app: any) => unknown }} [how]
+ * @param {{ app?: object, handle?: (req: any, res: any) => unknown, before?: (app: any) => unknown, routes?: (app: any) => unknown, listen?: object, methods?: string[] }} [how]
  */
 async function serve(t, framework, options, how = {}) {
   const handled = { count: 0 }
@@ -32,7 +32,8 @@ async function serve(t, framework, options, how = {}) {
       handled.count++
       return (await how.handle?.(req, reply)) ?? answer(req)
     }
-    if (!app.hasRoute?.({ method: 'GET', url: '*' })) app.all('*', handler)
+    if (how.methods === undefined) app.all('*', handler)
+    else app.route({ method: how.methods, url: '*', handler })
     await app.listen(how.listen ?? { port: 0, host: '127.0.0.1' })
     t.after(() => app.close())
     return client(app.server, { app, handled, limiter: app.sluicegate.limiter, keyOf: app.sluicegate.keyOf })
