@@ -1,6 +1,6 @@
 //! What a check answers: one [`PolicyState`] for each policy, and the policy that binds.
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,13 @@ impl Decision {
     /// A decision that counted nothing.
     pub fn uncounted(outcome: Outcome, now: f64) -> Self {
         Self { outcome, now, binding: 0, policies: SmallVec::new(), blocked_for: None }
+    }
+
+    /// The decision of a single policy.
+    #[inline]
+    pub fn of_one(policy: PolicyState, now: f64) -> Self {
+        let outcome = if policy.admits { Outcome::Allowed } else { Outcome::Denied };
+        Self { outcome, now, binding: 0, policies: smallvec![policy], blocked_for: None }
     }
 
     /// The decision of `policies`: denied if one of them denies.

@@ -138,9 +138,9 @@ unsafe extern "C" fn callback<H: Hot>(
 fn check_key(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> Answered {
     let ask = ask(env, arguments, 2)?;
     let key = key(env, argument(arguments, 1)?)?;
-    let flags = match inner.limiter.check_key(key, ask) {
+    let flags = match inner.limiter.check_key(inner.rules.borrow_mut().load(), key, ask) {
         Ok(answer) => {
-            inner.answer(answer, ask.limit);
+            inner.answer(answer);
             0
         }
         Err(undecided) => decided(Err(undecided))?,
@@ -151,9 +151,9 @@ fn check_key(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -
 fn peek_key(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> Answered {
     let ask = ask(env, arguments, 2)?;
     let key = key(env, argument(arguments, 1)?)?;
-    let flags = match inner.limiter.peek_key(key, ask) {
+    let flags = match inner.limiter.peek_key(inner.rules.borrow_mut().load(), key, ask) {
         Ok(answer) => {
-            inner.answer(answer, ask.limit);
+            inner.answer(answer);
             0
         }
         Err(undecided) => decided(Err(undecided))?,
@@ -164,9 +164,10 @@ fn peek_key(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) ->
 fn check_request(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> Answered {
     let ask = ask(env, arguments, 3)?;
     let extraction = extract(inner, env, arguments, 1, arguments.get(5).copied());
-    let flags = match inner.limiter.check_request(&extraction, ask) {
+    let flags = match inner.limiter.check_request(inner.rules.borrow_mut().load(), &extraction, ask)
+    {
         Ok(answer) => {
-            inner.answer(answer, ask.limit);
+            inner.answer(answer);
             noteworthy(&extraction)
         }
         Err(undecided) => decided(Err(undecided))?,

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use siphasher::sip128::SipHasher13;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use crate::algorithm::State;
 use crate::clock::Clock;
@@ -159,22 +159,32 @@ impl MemoryStore {
 
     /// Decides a request: all policies of all charges take `cost`, or none does.
     pub fn check(&self, charges: &[Charge<'_>], cost: f64) -> Decision {
+        if let [Charge { key, policies: [tracked] }] = charges {
+            return self.check_one(*key, tracked, cost);
+        }
+        self.check_all(charges, cost)
+    }
+
+    /// One key under one policy, which is nearly every check: one lock, one look into the table, nothing allocated.
+    #[inline]
+    fn check_one(&self, key: Fingerprint, tracked: &Tracked, cost: f64) -> Decision {
         let now = self.clock.now();
-        let mut locked = self.lock(charges);
-        if let Some(decision) = self.blocked(&mut locked, charges, now) {
-            return decision;
-        }
-        for (_, shard) in &mut locked.guards {
-            shard.sweep_a_little(self, now);
-        }
-        if let [Charge { key, policies: [tracked] }] = charges
-            && let Some(entry) = locked.shard(self.place(*key)).find(key.of(tracked))
-            && !entry.state.will_grow()
         {
-            let answer = self.check_entry(entry, tracked, cost, now);
-            return Decision::of(smallvec![answer], now);
+            let mut shard = self.shards[self.place(key)].0.lock();
+            if let Some(left) = shard.blocked_for(key.0, now) {
+                return Decision {
+                    blocked_for: Some(left),
+                    ..Decision::uncounted(Outcome::Denylisted, now)
+                };
+            }
+            shard.sweep_a_little(self, now);
+            if let Some(entry) = shard.find(key.of(tracked))
+                && !entry.state.will_grow()
+            {
+                return Decision::of_one(self.check_entry(entry, tracked, cost, now), now);
+            }
         }
-        Decision::of(self.check_all(&mut locked, charges, cost, now), now)
+        self.check_all(&[Charge { key, policies: std::slice::from_ref(tracked) }], cost)
     }
 
     /// What [`MemoryStore::check`] would answer; takes nothing, writes nothing.
@@ -297,8 +307,21 @@ impl MemoryStore {
         answer
     }
 
-    /// All policies, all or nothing: ask each, make room for what is new, then take.
-    fn check_all(
+    /// All policies, all or nothing.
+    fn check_all(&self, charges: &[Charge<'_>], cost: f64) -> Decision {
+        let now = self.clock.now();
+        let mut locked = self.lock(charges);
+        if let Some(decision) = self.blocked(&mut locked, charges, now) {
+            return decision;
+        }
+        for (_, shard) in &mut locked.guards {
+            shard.sweep_a_little(self, now);
+        }
+        Decision::of(self.decide(&mut locked, charges, cost, now), now)
+    }
+
+    /// Asks each policy, makes room for what is new, then takes.
+    fn decide(
         &self,
         locked: &mut Locked<'_>,
         charges: &[Charge<'_>],
