@@ -14,7 +14,7 @@ use crate::decision::{Decision, Outcome};
 use crate::document::{Document, Field, Value};
 use crate::error::{ConfigError, code};
 use crate::headers::Headers;
-use crate::key::{Address, Extraction, Extractor, Identity, Key};
+use crate::key::{Address, Extraction, Extractor, Key};
 use crate::list::List;
 use crate::policy::{LONGEST_WINDOW, MOST_COST, POLICY_FIELDS, Policy, most_of};
 use crate::rule::{RULE_FIELDS, Rule, RuleSet};
@@ -128,6 +128,20 @@ pub struct Answer {
     cost: f64,
     key: Fingerprint,
     address: Option<Fingerprint>,
+}
+
+impl Default for Answer {
+    /// An answer to nothing yet.
+    fn default() -> Self {
+        let rule = RuleHandle { version: u32::MAX, index: u32::MAX };
+        Self {
+            decision: Decision::uncounted(Outcome::Degraded, 0.0),
+            ask: Ask { rule, cost: None, limit: None },
+            cost: 0.0,
+            key: Fingerprint::default(),
+            address: None,
+        }
+    }
 }
 
 impl Answer {
@@ -310,13 +324,14 @@ impl Limiter {
         self.store.clock().now() / SECOND
     }
 
-    /// Decides an extracted request.
+    /// Decides an extracted request. `answer` is written only when a decision was made.
     pub fn check_request(
         &self,
+        answer: &mut Answer,
         rules: &ActiveRules,
         extraction: &Extraction,
         ask: Ask,
-    ) -> Result<Answer, Undecided> {
+    ) -> Result<(), Undecided> {
         let identity = match extraction {
             Extraction::Found(identity) => identity,
             Extraction::NeedsAddress => return Err(Undecided::NeedsAddress),
@@ -328,29 +343,43 @@ impl Limiter {
         if !address_read && (charges_address || self.lists_addresses(rules)) {
             return Err(Undecided::NeedsAddress);
         }
-        let address = charges_address.then(|| match &identity.address {
+        let charged = charges_address.then(|| match &identity.address {
             Some(address) => self.fingerprint(&self.extractor.address_key(address)),
             None => self.fingerprint(&Key::no_address()),
         });
-        self.check(rules, identity, address, ask)
+        self.check(answer, rules, &identity.key, identity.address.as_ref(), charged, ask)
     }
 
     /// Decides a key that the caller names.
     #[inline]
-    pub fn check_key(&self, rules: &ActiveRules, key: Key, ask: Ask) -> Result<Answer, Undecided> {
-        self.check(rules, &self.identity_of(rules, key), None, ask)
+    pub fn check_key(
+        &self,
+        answer: &mut Answer,
+        rules: &ActiveRules,
+        key: &Key,
+        ask: Ask,
+    ) -> Result<(), Undecided> {
+        let address = self.address_of(rules, key);
+        self.check(answer, rules, key, address.as_ref(), None, ask)
     }
 
     /// What [`Limiter::check_key`] would answer.
-    pub fn peek_key(&self, rules: &ActiveRules, key: Key, ask: Ask) -> Result<Answer, Undecided> {
-        let identity = self.identity_of(rules, key);
+    pub fn peek_key(
+        &self,
+        answer: &mut Answer,
+        rules: &ActiveRules,
+        key: &Key,
+        ask: Ask,
+    ) -> Result<(), Undecided> {
+        let address = self.address_of(rules, key);
         let (policies, cost) = rules.ask(ask)?;
-        let key = self.fingerprint(&identity.key);
-        let decision = match self.verdict(rules, &identity) {
+        let fingerprint = self.fingerprint(key);
+        let decision = match self.verdict(rules, address.as_ref(), key) {
             Some(outcome) => Decision::uncounted(outcome, self.store.clock().now()),
-            None => self.store.peek(&[Charge { key, policies: &policies }], cost),
+            None => self.store.peek(&[Charge { key: fingerprint, policies: &policies }], cost),
         };
-        Ok(Answer { decision, ask, cost: 0.0, key, address: None })
+        *answer = Answer { decision, ask, cost: 0.0, key: fingerprint, address: None };
+        Ok(())
     }
 
     /// Gives `cost` back to a key.
@@ -439,33 +468,41 @@ impl Limiter {
     #[inline]
     fn check(
         &self,
+        answer: &mut Answer,
         rules: &ActiveRules,
-        identity: &Identity,
-        address: Option<Fingerprint>,
+        key: &Key,
+        address: Option<&Address>,
+        charged: Option<Fingerprint>,
         ask: Ask,
-    ) -> Result<Answer, Undecided> {
+    ) -> Result<(), Undecided> {
         let (policies, cost) = rules.ask(ask)?;
-        let key = self.fingerprint(&identity.key);
-        let decision = match self.verdict(rules, identity) {
-            Some(outcome) => Decision::uncounted(outcome, self.store.clock().now()),
-            None => match (address, &self.per_address) {
-                (Some(address), Some((tracked, _))) => {
-                    let address = Charge { key: address, policies: std::slice::from_ref(tracked) };
-                    self.store.check(&[Charge { key, policies: &policies }, address], cost)
-                }
-                _ => self.store.check(&[Charge { key, policies: &policies }], cost),
-            },
-        };
-        self.count(decision.outcome);
-        Ok(Answer { decision, ask, cost, key, address })
+        answer.ask = ask;
+        answer.cost = cost;
+        answer.key = self.fingerprint(key);
+        answer.address = charged;
+        let decision = &mut answer.decision;
+        let charge = Charge { key: answer.key, policies: &policies };
+        if let Some(outcome) = self.verdict(rules, address, key) {
+            *decision = Decision::uncounted(outcome, self.store.clock().now());
+        } else if let (Some(key), Some((tracked, _))) = (charged, &self.per_address) {
+            let address = Charge { key, policies: std::slice::from_ref(tracked) };
+            self.store.check_into(decision, &[charge, address], cost);
+        } else {
+            self.store.check_into(decision, &[charge], cost);
+        }
+        self.count(answer.decision.outcome);
+        Ok(())
     }
 
     /// What the lists say: denied before allowed.
     #[inline]
-    fn verdict(&self, rules: &ActiveRules, identity: &Identity) -> Option<Outcome> {
-        let on = |list: &List| {
-            !list.is_empty() && list.matches(identity.address.as_ref(), &identity.key)
-        };
+    fn verdict(
+        &self,
+        rules: &ActiveRules,
+        address: Option<&Address>,
+        key: &Key,
+    ) -> Option<Outcome> {
+        let on = |list: &List| !list.is_empty() && list.matches(address, key);
         if on(&self.deny) || on(&rules.deny) {
             Some(Outcome::Denylisted)
         } else if on(&self.allow) || on(&rules.allow) {
@@ -475,20 +512,14 @@ impl Limiter {
         }
     }
 
-    /// A key that the caller names; if it is an address, the lists take it as one.
+    /// The address that a key is, if it is one and a list holds addresses.
     #[inline]
-    fn identity_of(&self, rules: &ActiveRules, key: Key) -> Identity {
-        let address = self.lists_addresses(rules).then(|| {
-            let text = key.text();
-            Address::parse(text.strip_prefix("ip:").unwrap_or(&text))
-        });
-        Identity {
-            key,
-            made_up: false,
-            address: address.flatten(),
-            no_address: false,
-            blank: false,
+    fn address_of(&self, rules: &ActiveRules, key: &Key) -> Option<Address> {
+        if !self.lists_addresses(rules) {
+            return None;
         }
+        let text = key.text();
+        Address::parse(text.strip_prefix("ip:").unwrap_or(&text))
     }
 
     #[inline]

@@ -19,6 +19,7 @@ use crate::error::{ConfigError, code};
 use crate::key::Source;
 use crate::limiter::{Answer, Ask, CachedRules, Limiter, Receipt, RuleHandle};
 use crate::watch::{Fingerprint, RulesFile, Watch, watch};
+use crate::whole::floor;
 
 /// A rule's handle is one number in JavaScript: the version of the rules above, the index below.
 const INDEXES: f64 = 1_048_576.0;
@@ -29,15 +30,15 @@ pub(super) struct Inner {
     pub(super) rules: RefCell<CachedRules>,
     /// Where decisions are written. Strong: the array lives as long as this.
     output: RefCell<Float64Array>,
-    /// The last answer, for what is asked about it afterwards.
-    pub(super) last: RefCell<Option<Answer>>,
+    /// The last answer: written by each check, and kept for what is asked about it afterwards.
+    pub(super) last: RefCell<Answer>,
     pub(super) closed: Cell<bool>,
 }
 
 impl Inner {
-    /// Writes a decision for JavaScript, and remembers the answer.
+    /// Writes an answer for JavaScript.
     #[inline]
-    pub(super) fn answer(&self, answer: Answer) {
+    pub(super) fn write(&self, answer: &Answer) {
         let mut output = self.output.borrow_mut();
         // SAFETY: JavaScript reads the array only after the running call has returned, and never detaches it.
         let output = unsafe { output.as_mut() };
@@ -47,7 +48,6 @@ impl Inner {
             self.limiter.headers(),
             handle_number(answer.ask.rule),
         );
-        *self.last.borrow_mut() = Some(answer);
     }
 }
 
@@ -240,16 +240,13 @@ impl NativeLimiter {
     /// The values of the text headers for the last decision.
     #[napi(catch_unwind)]
     pub fn header_texts(&self) -> Vec<String> {
-        let last = self.inner.last.borrow();
-        last.as_ref().map_or_else(Vec::new, |answer| self.inner.limiter.header_texts(answer))
+        self.inner.limiter.header_texts(&self.inner.last.borrow())
     }
 
     /// A receipt for what the last decision charged; undefined if it charged nothing.
     #[napi(catch_unwind)]
     pub fn charge(&self) -> Option<NativeReceipt> {
-        let last = self.inner.last.borrow();
-        let receipt = last.as_ref()?.receipt()?;
-        Some(NativeReceipt { receipt })
+        self.inner.last.borrow().receipt().map(|receipt| NativeReceipt { receipt })
     }
 
     /// Gives back what a receipt is for.
@@ -379,7 +376,7 @@ pub(super) fn handle_number(rule: RuleHandle) -> f64 {
     reason = "the casts saturate, and the sum is compared"
 )]
 pub(super) fn handle_of(number: f64) -> RuleHandle {
-    let version = (number / INDEXES).floor();
+    let version = floor(number.max(0.0) / INDEXES);
     let rule = RuleHandle { version: version as u32, index: (number - version * INDEXES) as u32 };
     if handle_number(rule) == number {
         rule

@@ -30,7 +30,7 @@ const KEYS_PER_SHARD: usize = 4096;
 const MOST_SHARDS: usize = 1024;
 
 /// A key as the store knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fingerprint(u128);
 
 /// A policy that the store knows: [`MemoryStore::track`] makes it.
@@ -159,32 +159,34 @@ impl MemoryStore {
 
     /// Decides a request: all policies of all charges take `cost`, or none does.
     pub fn check(&self, charges: &[Charge<'_>], cost: f64) -> Decision {
-        if let [Charge { key, policies: [tracked] }] = charges {
-            return self.check_one(*key, tracked, cost);
-        }
-        self.check_all(charges, cost)
+        let mut decision = Decision::uncounted(Outcome::Degraded, 0.0);
+        self.check_into(&mut decision, charges, cost);
+        decision
     }
 
-    /// One key under one policy, which is nearly every check: one lock, one look into the table, nothing allocated.
+    /// [`MemoryStore::check`] for the hot path: the decision is written where it is wanted. Nearly every check is of one key
+    /// under one policy: one lock, one look into the table, nothing allocated.
     #[inline]
-    fn check_one(&self, key: Fingerprint, tracked: &Tracked, cost: f64) -> Decision {
-        let now = self.clock.now();
-        {
-            let mut shard = self.shards[self.place(key)].0.lock();
+    pub fn check_into(&self, decision: &mut Decision, charges: &[Charge<'_>], cost: f64) {
+        if let [Charge { key, policies: [tracked] }] = charges {
+            let now = self.clock.now();
+            let mut shard = self.shards[self.place(*key)].0.lock();
             if let Some(left) = shard.blocked_for(key.0, now) {
-                return Decision {
+                *decision = Decision {
                     blocked_for: Some(left),
                     ..Decision::uncounted(Outcome::Denylisted, now)
                 };
+                return;
             }
             shard.sweep_a_little(self, now);
             if let Some(entry) = shard.find(key.of(tracked))
                 && !entry.state.will_grow()
             {
-                return Decision::of_one(self.check_entry(entry, tracked, cost, now), now);
+                return decision
+                    .set_one(now, |answer| self.check_entry(answer, entry, tracked, cost, now));
             }
         }
-        self.check_all(&[Charge { key, policies: std::slice::from_ref(tracked) }], cost)
+        *decision = self.check_all(charges, cost);
     }
 
     /// What [`MemoryStore::check`] would answer; takes nothing, writes nothing.
@@ -295,16 +297,16 @@ impl MemoryStore {
     #[inline]
     fn check_entry(
         &self,
+        answer: &mut PolicyState,
         entry: &mut Entry,
         tracked: &Tracked,
         cost: f64,
         now: f64,
-    ) -> PolicyState {
+    ) {
         entry.set_limit(&tracked.policy);
         let weight = entry.state.weight();
-        let answer = entry.state.check(&tracked.policy, cost, now);
+        entry.state.check_into(answer, &tracked.policy, cost, now);
         self.reweigh(weight, entry.state.weight());
-        answer
     }
 
     /// All policies, all or nothing.
@@ -388,7 +390,9 @@ impl MemoryStore {
         now: f64,
     ) -> PolicyState {
         if let Some(entry) = shard.find(id) {
-            return self.check_entry(entry, tracked, cost, now);
+            let mut answer = PolicyState::default();
+            self.check_entry(&mut answer, entry, tracked, cost, now);
+            return answer;
         }
         let mut state = State::fresh(&tracked.policy, now);
         let answer = state.check(&tracked.policy, cost, now);

@@ -63,8 +63,10 @@ pub(super) struct Shard {
     crowded: Option<(f64, f64)>,
 }
 
-/// A sweep comes every so many checks and looks at as many buckets, which lie side by side in memory.
-const SWEEP: u32 = 8;
+/// A sweep comes every so many checks,
+const SWEEP: u32 = 16;
+/// and looks at so many buckets, which lie side by side in memory.
+const SWEPT: usize = 8;
 /// Buckets that every new state sweeps, so that the sweep is faster than growth.
 const SWEEP_FOR_NEW: usize = 4;
 /// How many states are compared for who goes.
@@ -122,7 +124,7 @@ impl Shard {
         self.ticks += 1;
         if self.ticks >= SWEEP {
             self.ticks = 0;
-            self.sweep(store, SWEEP as usize, now);
+            self.sweep(store, SWEPT, now);
         }
     }
 
