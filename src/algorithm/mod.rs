@@ -162,10 +162,16 @@ impl State {
         with_counter_ref!(self, counter => remaining(counter, policy, now))
     }
 
-    /// When the state says nothing any more; `now` or earlier means that it may be forgotten.
+    /// When the state says nothing any more; `now` or earlier means that it may be forgotten. A fixed window goes on to its
+    /// end even when all that it counted was given back.
     #[inline]
-    pub fn reset_at(&self, policy: &Policy, now: f64) -> f64 {
-        with_counter_ref!(self, counter => counter.reset_at(&counter.at(policy, now), policy, now))
+    pub fn expires_at(&self, policy: &Policy, now: f64) -> f64 {
+        match self {
+            Self::FixedWindow(window) => window.end.min(now + policy.window),
+            _ => {
+                with_counter_ref!(self, counter => counter.reset_at(&counter.at(policy, now), policy, now))
+            }
+        }
     }
 
     /// Whether the next unit may make the state weigh more.

@@ -303,7 +303,9 @@ impl MemoryStore {
         cost: f64,
         now: f64,
     ) {
-        entry.set_limit(&tracked.policy);
+        if cost > 0.0 {
+            entry.set_limit(&tracked.policy);
+        }
         let weight = entry.state.weight();
         entry.state.check_into(answer, &tracked.policy, cost, now);
         self.reweigh(weight, entry.state.weight());
@@ -333,15 +335,18 @@ impl MemoryStore {
         let mut answers: Answers = each(charges)
             .map(|(key, tracked)| self.peek_one(locked, key, tracked, cost, now))
             .collect();
+        if cost == 0.0 {
+            return answers;
+        }
         if !answers.iter().all(|answer| answer.admits) {
             for (key, tracked) in each(charges) {
                 if let Some(entry) = locked.shard(self.place(key)).find(key.of(tracked)) {
+                    let weight = entry.state.weight();
+                    entry.set_limit(&tracked.policy);
                     entry.state.pull_back(&tracked.policy, now);
+                    self.reweigh(weight, entry.state.weight());
                 }
             }
-            return answers;
-        }
-        if cost == 0.0 {
             return answers;
         }
         let ids: SmallVec<[u128; 4]> =
