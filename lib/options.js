@@ -114,20 +114,21 @@ function onlyTreats(route) {
   return Object.keys(route).every((name) => !given(route[name]) || TREATMENT.includes(name))
 }
 
+/** Numbers for what JSON cannot write, so that the same function twice is the same. */
+const numbers = new WeakMap()
+let lastNumber = 0
+
 /**
- * What two limiters must have in common to be one: a name and, word for word, the same options. Without that each limiter is
+ * What two limiters must have in common to be one: a name and, value for value, the same options. Without a name each is
  * its own.
  */
 function identityOf(settings) {
-  const { native } = settings
-  if (!given(native.name)) return Symbol('limiter')
-  const functions = ['limit', 'cost', 'extract', 'jwks', 'skip'].some((name) => settings[name] !== undefined)
-  if (functions || given(native.rules) || given(native.clock) || given(native.jwt)) return Symbol('limiter')
-  return JSON.stringify(
-    Object.keys(native)
-      .sort()
-      .map((name) => [name, native[name]])
-  )
+  if (!given(settings.native.name)) return Symbol('limiter')
+  return JSON.stringify(settings, (key, value) => {
+    if (typeof value !== 'function' && key !== 'clock') return value
+    if (!numbers.has(value)) numbers.set(value, ++lastNumber)
+    return numbers.get(value)
+  })
 }
 
 function refuseLater(options) {
