@@ -16,61 +16,62 @@ pub struct FixedWindow {
     pub end: f64,
 }
 
-impl FixedWindow {
+impl Counter for FixedWindow {
+    /// A window that ended is as if it had never been; one that ends too far ahead is from before the clock went back.
+    type Standing = Self;
+
     #[inline]
-    fn at(self, policy: &Policy, now: f64) -> Self {
+    fn at(&self, policy: &Policy, now: f64) -> Self {
         if now >= self.end {
             Self::default()
         } else {
-            Self { end: self.end.min(now + policy.window), ..self }
+            Self { count: self.count, end: self.end.min(now + policy.window) }
         }
     }
-}
 
-impl Counter for FixedWindow {
     #[inline]
-    fn admits(&self, policy: &Policy, cost: f64, now: f64) -> bool {
-        self.at(policy, now).count + cost <= policy.limit
+    fn admits(standing: &Self, policy: &Policy, cost: f64) -> bool {
+        standing.count + cost <= policy.limit
     }
 
     #[inline]
-    fn wait(&self, policy: &Policy, cost: f64, now: f64) -> f64 {
-        let Self { count, end } = self.at(policy, now);
-        if count + cost <= policy.limit { 0.0 } else { end - now }
+    fn take(standing: Self, policy: &Policy, cost: f64, now: f64) -> Self {
+        let end = if standing.end > 0.0 {
+            standing.end
+        } else if policy.aligned {
+            floor(now / policy.window) * policy.window + policy.window
+        } else {
+            now + policy.window
+        };
+        Self { count: standing.count + cost, end }
     }
 
     #[inline]
-    fn remaining(&self, policy: &Policy, now: f64) -> f64 {
-        (policy.limit - self.at(policy, now).count).max(0.0)
+    fn remaining(standing: &Self, policy: &Policy) -> f64 {
+        (policy.limit - standing.count).max(0.0)
     }
 
     #[inline]
-    fn reset_at(&self, policy: &Policy, now: f64) -> f64 {
-        let Self { count, end } = self.at(policy, now);
-        if count > 0.0 { end } else { now }
+    fn wait(&self, standing: &Self, _policy: &Policy, _cost: f64, now: f64) -> f64 {
+        standing.end - now
     }
 
     #[inline]
-    fn is_ahead(&self, policy: &Policy, now: f64) -> bool {
+    fn reset_at(&self, standing: &Self, _policy: &Policy, now: f64) -> f64 {
+        if standing.count > 0.0 { standing.end } else { now }
+    }
+
+    #[inline]
+    fn is_ahead(&self, _standing: &Self, policy: &Policy, now: f64) -> bool {
         self.end > now + policy.window
     }
 
     #[inline]
-    fn settle(&mut self, policy: &Policy, now: f64) {
-        *self = self.at(policy, now);
+    fn write(&mut self, standing: &Self, _policy: &Policy, _now: f64) {
+        *self = *standing;
     }
 
-    #[inline]
-    fn take(&mut self, policy: &Policy, cost: f64, now: f64) {
-        if self.end == 0.0 {
-            let start =
-                if policy.aligned { floor(now / policy.window) * policy.window } else { now };
-            self.end = start + policy.window;
-        }
-        self.count += cost;
-    }
-
-    fn give_back(&mut self, policy: &Policy, cost: f64, since: Option<f64>, _now: f64) {
+    fn give_back(&mut self, policy: &Policy, cost: f64, since: Option<f64>) {
         // What was taken in an earlier window is not counted in this one.
         if since.is_none_or(|since| since >= self.end - policy.window) {
             self.count = (self.count - cost).max(0.0);

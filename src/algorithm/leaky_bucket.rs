@@ -25,21 +25,22 @@ impl LeakyBucket {
     }
 
     #[inline]
-    fn level(self, policy: &Policy, now: f64) -> f64 {
+    fn drained(self, policy: &Policy, now: f64) -> f64 {
         let elapsed = (now - self.time).max(0.0);
-        self.drained(policy, elapsed).min(policy.capacity * policy.window)
-    }
-
-    #[inline]
-    fn drained(self, policy: &Policy, elapsed: f64) -> f64 {
         (self.level - elapsed * policy.limit).max(0.0)
     }
 
-    /// When the level will be down at `wanted`.
     #[inline]
-    fn instant_of(self, policy: &Policy, wanted: f64, now: f64) -> f64 {
-        let state = Self { time: self.time.min(now), ..self };
-        let guess = now + ceil((state.level(policy, now) - wanted) / policy.limit);
+    fn level(self, policy: &Policy, now: f64) -> f64 {
+        self.drained(policy, now).min(policy.capacity * policy.window)
+    }
+
+    /// When the level, which is `level` now, will be down at `wanted`. What was stored above a capacity that was lowered
+    /// since does not count any more.
+    #[inline]
+    fn instant_of(policy: &Policy, level: f64, wanted: f64, now: f64) -> f64 {
+        let state = Self { level, time: now };
+        let guess = now + ceil((level - wanted) / policy.limit);
         first_instant(guess, now, |instant| state.level(policy, instant) <= wanted)
     }
 
@@ -51,55 +52,58 @@ impl LeakyBucket {
 }
 
 impl Counter for LeakyBucket {
+    /// The level.
+    type Standing = f64;
+
     #[inline]
-    fn admits(&self, policy: &Policy, cost: f64, now: f64) -> bool {
-        self.level(policy, now) <= Self::highest(policy, cost)
+    fn at(&self, policy: &Policy, now: f64) -> f64 {
+        self.level(policy, now)
     }
 
     #[inline]
-    fn wait(&self, policy: &Policy, cost: f64, now: f64) -> f64 {
-        if self.admits(policy, cost, now) {
-            return 0.0;
-        }
-        self.instant_of(policy, Self::highest(policy, cost), now) - now
+    fn admits(level: &f64, policy: &Policy, cost: f64) -> bool {
+        *level <= Self::highest(policy, cost)
     }
 
     #[inline]
-    fn remaining(&self, policy: &Policy, now: f64) -> f64 {
-        let level = self.level(policy, now);
-        let room = policy.capacity - level / policy.window;
+    fn take(level: f64, policy: &Policy, cost: f64, _now: f64) -> f64 {
+        level + cost * policy.window
+    }
+
+    #[inline]
+    fn remaining(level: &f64, policy: &Policy) -> f64 {
+        let room = policy.capacity - *level / policy.window;
         let admits =
-            |amount: f64| amount <= policy.capacity && level <= Self::highest(policy, amount);
+            |amount: f64| amount <= policy.capacity && *level <= Self::highest(policy, amount);
         if admits(1.0) { largest_amount(floor(room), admits) } else { 0.0 }
     }
 
     #[inline]
-    fn reset_at(&self, policy: &Policy, now: f64) -> f64 {
-        if self.level(policy, now) <= 0.0 { now } else { self.instant_of(policy, 0.0, now) }
+    fn delay(level: &f64, policy: &Policy) -> f64 {
+        if *level > 0.0 { ceil(*level / policy.limit) } else { 0.0 }
     }
 
     #[inline]
-    fn is_ahead(&self, policy: &Policy, now: f64) -> bool {
-        self.time > now || self.drained(policy, now - self.time) > policy.capacity * policy.window
+    fn wait(&self, level: &f64, policy: &Policy, cost: f64, now: f64) -> f64 {
+        Self::instant_of(policy, *level, Self::highest(policy, cost), now) - now
     }
 
     #[inline]
-    fn settle(&mut self, policy: &Policy, now: f64) {
-        *self = Self { level: self.level(policy, now), time: now };
+    fn reset_at(&self, level: &f64, policy: &Policy, now: f64) -> f64 {
+        if *level <= 0.0 { now } else { Self::instant_of(policy, *level, 0.0, now) }
     }
 
     #[inline]
-    fn take(&mut self, policy: &Policy, cost: f64, _now: f64) {
-        self.level += cost * policy.window;
+    fn is_ahead(&self, level: &f64, policy: &Policy, now: f64) -> bool {
+        self.time > now || self.drained(policy, now) > *level
     }
 
-    fn give_back(&mut self, policy: &Policy, cost: f64, _since: Option<f64>, _now: f64) {
+    #[inline]
+    fn write(&mut self, level: &f64, _policy: &Policy, now: f64) {
+        *self = Self { level: *level, time: now };
+    }
+
+    fn give_back(&mut self, policy: &Policy, cost: f64, _since: Option<f64>) {
         self.level = (self.level - cost * policy.window).max(0.0);
-    }
-
-    #[inline]
-    fn delay(&self, policy: &Policy, now: f64) -> f64 {
-        let level = self.level(policy, now);
-        if level > 0.0 { ceil(level / policy.limit) } else { 0.0 }
     }
 }

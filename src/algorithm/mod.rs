@@ -42,29 +42,35 @@ pub enum State {
     LeakyBucket(LeakyBucket),
 }
 
-/// What an algorithm has to say of its state. Every method takes the state as it was stored and brings it to `now` itself.
+/// An algorithm. A check brings the state to `now` once, as a [`Counter::Standing`], asks that, and writes it back if
+/// anything was taken.
 trait Counter {
-    /// Whether `cost` would pass now.
-    fn admits(&self, policy: &Policy, cost: f64, now: f64) -> bool;
-    /// How long until `cost`, at most the capacity, would pass: 0 when it passes now.
-    fn wait(&self, policy: &Policy, cost: f64, now: f64) -> f64;
-    /// The largest cost that would pass now.
-    fn remaining(&self, policy: &Policy, now: f64) -> f64;
-    /// When the full quota is back; `now` if nothing is used.
-    fn reset_at(&self, policy: &Policy, now: f64) -> f64;
-    /// Whether the state is ahead of a clock that went back, or above a capacity that was lowered. Even a denied check
-    /// then writes it down as it stands now, or the wait that was told would begin anew with every look at it.
-    fn is_ahead(&self, policy: &Policy, now: f64) -> bool;
-    /// Brings the state to `now` in place; what it says does not change.
-    fn settle(&mut self, policy: &Policy, now: f64);
-    /// Counts `cost` in a state that was settled and admits it.
-    fn take(&mut self, policy: &Policy, cost: f64, now: f64);
-    /// Gives `cost` back: what was taken at `since`, or, without it, the newest.
-    fn give_back(&mut self, policy: &Policy, cost: f64, since: Option<f64>, now: f64);
-    /// How long a request that is admitted now should wait before it goes on.
-    fn delay(&self, _policy: &Policy, _now: f64) -> f64 {
+    /// The state as it stands at one instant, with what several questions need worked out.
+    type Standing: Copy;
+
+    /// Brings the state to `now`.
+    fn at(&self, policy: &Policy, now: f64) -> Self::Standing;
+    /// Whether `cost`, from 1 to the capacity, would pass.
+    fn admits(standing: &Self::Standing, policy: &Policy, cost: f64) -> bool;
+    /// The standing once `cost` was taken.
+    fn take(standing: Self::Standing, policy: &Policy, cost: f64, now: f64) -> Self::Standing;
+    /// The largest cost that would pass.
+    fn remaining(standing: &Self::Standing, policy: &Policy) -> f64;
+    /// How long a request that is admitted should wait before it goes on.
+    fn delay(_standing: &Self::Standing, _policy: &Policy) -> f64 {
         0.0
     }
+    /// How long until `cost`, at most the capacity and not admitted now, would pass. `self` is the state as it is stored.
+    fn wait(&self, standing: &Self::Standing, policy: &Policy, cost: f64, now: f64) -> f64;
+    /// When the full quota is back; `now` if nothing is used. `self` is the state as it is stored.
+    fn reset_at(&self, standing: &Self::Standing, policy: &Policy, now: f64) -> f64;
+    /// Whether the state is ahead of a clock that went back, or above a capacity that was lowered. Even a denied check
+    /// then writes it down as it stands now, or the wait that was told would begin anew with every look at it.
+    fn is_ahead(&self, standing: &Self::Standing, policy: &Policy, now: f64) -> bool;
+    /// Stores a standing, which came from this state.
+    fn write(&mut self, standing: &Self::Standing, policy: &Policy, now: f64);
+    /// Gives `cost` back to a state that was written at `now`: what was taken at `since`, or, without it, the newest.
+    fn give_back(&mut self, policy: &Policy, cost: f64, since: Option<f64>);
 }
 
 /// Calls a function with the algorithm's own state.
@@ -118,40 +124,54 @@ impl State {
     /// Takes `cost` if the policy admits it, and says how the policy stands afterwards.
     #[inline]
     pub fn check(&mut self, policy: &Policy, cost: f64, now: f64) -> PolicyState {
-        with_counter!(self, counter => check(counter, policy, cost, now))
+        let mut answer = PolicyState::default();
+        self.check_into(&mut answer, policy, cost, now);
+        answer
+    }
+
+    /// [`State::check`] for the hot path: the answer is written where it is wanted, and copied nowhere.
+    #[inline]
+    pub fn check_into(&mut self, answer: &mut PolicyState, policy: &Policy, cost: f64, now: f64) {
+        with_counter!(self, counter => check(answer, counter, policy, cost, now));
     }
 
     /// What a check would say; takes nothing and writes nothing.
     #[inline]
     pub fn peek(&self, policy: &Policy, cost: f64, now: f64) -> PolicyState {
-        with_counter_ref!(self, counter => {
-            let admits = admits(counter, policy, cost, now);
-            let delay = if admits { counter.delay(policy, now) } else { 0.0 };
-            report(counter, policy, cost, now, admits, delay)
-        })
+        let mut answer = PolicyState::default();
+        with_counter_ref!(self, counter => peek(&mut answer, counter, policy, cost, now));
+        answer
     }
 
-    /// Pulls a state that is ahead of the clock back to now: what a denied check may write.
+    /// Writes down a state that is ahead: all that a denied check may write.
     pub fn pull_back(&mut self, policy: &Policy, now: f64) {
-        with_counter!(self, counter => if counter.is_ahead(policy, now) { counter.settle(policy, now) });
+        with_counter!(self, counter => pull_back(counter, policy, now));
     }
 
     /// Gives `cost` back: what was taken at `since`, or, without it, the newest that is still counted.
     pub fn refund(&mut self, policy: &Policy, cost: f64, since: Option<f64>, now: f64) {
         with_counter!(self, counter => {
-            counter.settle(policy, now);
-            counter.give_back(policy, cost, since, now);
+            let standing = counter.at(policy, now);
+            counter.write(&standing, policy, now);
+            counter.give_back(policy, cost, since);
         });
     }
 
     /// The largest cost that would pass now.
     pub fn remaining(&self, policy: &Policy, now: f64) -> f64 {
-        with_counter_ref!(self, counter => counter.remaining(policy, now))
+        with_counter_ref!(self, counter => remaining(counter, policy, now))
     }
 
-    /// When the state says nothing any more; `now` or earlier means that it may be forgotten.
-    pub fn reset_at(&self, policy: &Policy, now: f64) -> f64 {
-        with_counter_ref!(self, counter => counter.reset_at(policy, now))
+    /// When the state says nothing any more; `now` or earlier means that it may be forgotten. A fixed window goes on to its
+    /// end even when all that it counted was given back.
+    #[inline]
+    pub fn expires_at(&self, policy: &Policy, now: f64) -> f64 {
+        match self {
+            Self::FixedWindow(window) => window.end.min(now + policy.window),
+            _ => {
+                with_counter_ref!(self, counter => counter.reset_at(&counter.at(policy, now), policy, now))
+            }
+        }
     }
 
     /// Whether the next unit may make the state weigh more.
@@ -170,54 +190,112 @@ impl State {
 }
 
 #[inline]
-fn check<C: Counter>(counter: &mut C, policy: &Policy, cost: f64, now: f64) -> PolicyState {
-    if !admits(counter, policy, cost, now) {
-        if cost > 0.0 && counter.is_ahead(policy, now) {
-            counter.settle(policy, now);
-        }
-        return report(counter, policy, cost, now, false, 0.0);
-    }
-    let delay = counter.delay(policy, now);
-    if cost > 0.0 {
-        counter.settle(policy, now);
-        counter.take(policy, cost, now);
-    }
-    report(counter, policy, cost, now, true, delay)
-}
-
-#[inline]
-fn admits<C: Counter>(counter: &C, policy: &Policy, cost: f64, now: f64) -> bool {
-    let asked = cost.max(1.0);
-    asked <= policy.capacity && counter.admits(policy, asked, now)
-}
-
-#[inline]
-fn report<C: Counter>(
-    counter: &C,
+fn check<C: Counter>(
+    answer: &mut PolicyState,
+    counter: &mut C,
     policy: &Policy,
     cost: f64,
     now: f64,
-    admits: bool,
-    delay: f64,
-) -> PolicyState {
-    let remaining = counter.remaining(policy, now);
+) {
+    let standing = counter.at(policy, now);
     let asked = cost.max(1.0);
-    let retry_after = if admits {
-        0.0
-    } else if asked > policy.capacity {
-        f64::INFINITY
+    if !(asked <= policy.capacity && C::admits(&standing, policy, asked)) {
+        if cost > 0.0 && counter.is_ahead(&standing, policy, now) {
+            counter.write(&standing, policy, now);
+        }
+        return report_denied(answer, counter, &standing, policy, asked, now);
+    }
+    let delay = C::delay(&standing, policy);
+    if cost == 0.0 {
+        return report_admitted(answer, counter, &standing, policy, delay, now);
+    }
+    let standing = C::take(standing, policy, cost, now);
+    counter.write(&standing, policy, now);
+    report_admitted(answer, counter, &standing, policy, delay, now);
+}
+
+#[inline]
+fn peek<C: Counter>(answer: &mut PolicyState, counter: &C, policy: &Policy, cost: f64, now: f64) {
+    let standing = counter.at(policy, now);
+    let asked = cost.max(1.0);
+    if asked <= policy.capacity && C::admits(&standing, policy, asked) {
+        report_admitted(answer, counter, &standing, policy, C::delay(&standing, policy), now);
     } else {
-        counter.wait(policy, asked, now)
+        report_denied(answer, counter, &standing, policy, asked, now);
+    }
+}
+
+fn pull_back<C: Counter>(counter: &mut C, policy: &Policy, now: f64) {
+    let standing = counter.at(policy, now);
+    if counter.is_ahead(&standing, policy, now) {
+        counter.write(&standing, policy, now);
+    }
+}
+
+fn remaining<C: Counter>(counter: &C, policy: &Policy, now: f64) -> f64 {
+    C::remaining(&counter.at(policy, now), policy)
+}
+
+#[inline]
+fn report_admitted<C: Counter>(
+    answer: &mut PolicyState,
+    counter: &C,
+    standing: &C::Standing,
+    policy: &Policy,
+    delay: f64,
+    now: f64,
+) {
+    let remaining = C::remaining(standing, policy);
+    let next_at = next_at(counter, standing, policy, remaining, now);
+    answer.admits = true;
+    answer.limit = policy.capacity;
+    answer.remaining = remaining;
+    answer.reset_at = counter.reset_at(standing, policy, now);
+    answer.next_at = next_at;
+    answer.retry_after = 0.0;
+    answer.delay = delay;
+}
+
+#[inline]
+fn report_denied<C: Counter>(
+    answer: &mut PolicyState,
+    counter: &C,
+    standing: &C::Standing,
+    policy: &Policy,
+    asked: f64,
+    now: f64,
+) {
+    let remaining = C::remaining(standing, policy);
+    let reset_at = counter.reset_at(standing, policy, now);
+    let (retry_after, next_at) = if asked > policy.capacity {
+        (f64::INFINITY, next_at(counter, standing, policy, remaining, now))
+    } else {
+        let wait = counter.wait(standing, policy, asked, now);
+        (wait, now + wait)
     };
-    let next_at = if !admits && retry_after.is_finite() {
-        now + retry_after
-    } else if remaining >= policy.capacity {
+    answer.admits = false;
+    answer.limit = policy.capacity;
+    answer.remaining = remaining;
+    answer.reset_at = reset_at;
+    answer.next_at = next_at;
+    answer.retry_after = retry_after;
+    answer.delay = 0.0;
+}
+
+/// When more than `remaining` would pass; `now` if nothing more ever does.
+#[inline]
+fn next_at<C: Counter>(
+    counter: &C,
+    standing: &C::Standing,
+    policy: &Policy,
+    remaining: f64,
+    now: f64,
+) -> f64 {
+    if remaining >= policy.capacity {
         now
     } else {
-        now + counter.wait(policy, remaining + 1.0, now)
-    };
-    let reset_at = counter.reset_at(policy, now);
-    PolicyState { admits, limit: policy.capacity, remaining, reset_at, next_at, retry_after, delay }
+        now + counter.wait(standing, policy, remaining + 1.0, now)
+    }
 }
 
 /// Instants from here on are not whole microseconds any more (2^53), and one more or less cannot be told apart.

@@ -19,87 +19,110 @@ pub struct SlidingWindowCounter {
     pub number: f64,
 }
 
-impl SlidingWindowCounter {
-    #[inline]
-    fn at(self, policy: &Policy, now: f64) -> Self {
-        let number = floor(now / policy.window);
-        if number <= self.number {
-            Self { number, ..self }
-        } else if number == self.number + 1.0 {
-            Self { prev: self.cur, cur: 0, number }
-        } else {
-            Self { prev: 0, cur: 0, number }
-        }
-    }
+/// A sliding window counter at one instant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing {
+    prev: f64,
+    cur: f64,
+    number: f64,
+    /// When this window began.
+    start: f64,
+    /// What is left of the window before in what counts: prev × (1 − elapsed / window).
+    weighted: f64,
+}
 
-    /// What counts at `now`, of a state that was brought to `now`.
-    #[inline]
-    fn estimate(self, policy: &Policy, now: f64) -> f64 {
-        let elapsed = now - self.number * policy.window;
-        f64::from(self.prev) * (1.0 - elapsed / policy.window) + f64::from(self.cur)
-    }
+/// prev × (1 − elapsed / window), in this order.
+#[inline]
+fn weigh(prev: f64, elapsed: f64, window: f64) -> f64 {
+    prev * (1.0 - elapsed / window)
 }
 
 impl Counter for SlidingWindowCounter {
-    #[inline]
-    fn admits(&self, policy: &Policy, cost: f64, now: f64) -> bool {
-        self.at(policy, now).estimate(policy, now) + cost <= policy.limit
-    }
+    type Standing = Standing;
 
     #[inline]
-    fn wait(&self, policy: &Policy, cost: f64, now: f64) -> f64 {
-        if self.admits(policy, cost, now) {
-            return 0.0;
-        }
-        let state = self.at(policy, now);
-        let cur = f64::from(state.cur);
-        let start = state.number * policy.window;
-        // Either this window's own units leave room once the older ones weigh less, or they have to weigh less themselves.
-        let (start, counted, room) = if cur + cost <= policy.limit {
-            (start, f64::from(state.prev), policy.limit - cur - cost)
+    fn at(&self, policy: &Policy, now: f64) -> Standing {
+        let number = floor(now / policy.window);
+        let (prev, cur) = if number <= self.number {
+            (self.prev, self.cur)
+        } else if number == self.number + 1.0 {
+            (self.cur, 0)
         } else {
-            (start + policy.window, cur, policy.limit - cost)
+            (0, 0)
         };
-        let guess = start + ceil(policy.window * (1.0 - room / counted));
-        first_instant(guess, now, |instant| state.admits(policy, cost, instant)) - now
+        let (prev, cur) = (f64::from(prev), f64::from(cur));
+        let start = number * policy.window;
+        Standing { prev, cur, number, start, weighted: weigh(prev, now - start, policy.window) }
     }
 
     #[inline]
-    fn remaining(&self, policy: &Policy, now: f64) -> f64 {
-        let estimate = self.at(policy, now).estimate(policy, now);
+    fn admits(standing: &Standing, policy: &Policy, cost: f64) -> bool {
+        standing.weighted + standing.cur + cost <= policy.limit
+    }
+
+    #[inline]
+    fn take(standing: Standing, _policy: &Policy, cost: f64, _now: f64) -> Standing {
+        Standing { cur: standing.cur + cost, ..standing }
+    }
+
+    #[inline]
+    fn remaining(standing: &Standing, policy: &Policy) -> f64 {
+        let estimate = standing.weighted + standing.cur;
         largest_amount(floor((policy.limit - estimate).max(0.0)), |amount| {
             estimate + amount <= policy.limit
         })
     }
 
     #[inline]
-    fn reset_at(&self, policy: &Policy, now: f64) -> f64 {
-        let state = self.at(policy, now);
-        if state.cur > 0 {
-            (state.number + 2.0) * policy.window
-        } else if state.prev > 0 {
-            (state.number + 1.0) * policy.window
+    fn wait(&self, standing: &Standing, policy: &Policy, cost: f64, now: f64) -> f64 {
+        let &Standing { prev, cur, start, .. } = standing;
+        let Policy { limit, window, .. } = *policy;
+        let next = start + window;
+        // Either this window's own units leave room once the older ones weigh less, or they have to weigh less themselves.
+        let (from, counted, room) = if cur + cost <= limit {
+            (start, prev, limit - cur - cost)
+        } else {
+            (next, cur, limit - cost)
+        };
+        let guess = from + ceil(window * (1.0 - room / counted));
+        let passes = |instant: f64| {
+            if instant < next {
+                weigh(prev, instant - start, window) + cur + cost <= limit
+            } else if instant < next + window {
+                weigh(cur, instant - next, window) + 0.0 + cost <= limit
+            } else {
+                true
+            }
+        };
+        first_instant(guess, now, passes) - now
+    }
+
+    #[inline]
+    fn reset_at(&self, standing: &Standing, policy: &Policy, now: f64) -> f64 {
+        if standing.cur > 0.0 {
+            (standing.number + 2.0) * policy.window
+        } else if standing.prev > 0.0 {
+            (standing.number + 1.0) * policy.window
         } else {
             now
         }
     }
 
     #[inline]
-    fn is_ahead(&self, policy: &Policy, now: f64) -> bool {
-        self.number > floor(now / policy.window)
+    fn is_ahead(&self, standing: &Standing, _policy: &Policy, _now: f64) -> bool {
+        self.number > standing.number
     }
 
     #[inline]
-    fn settle(&mut self, policy: &Policy, now: f64) {
-        *self = self.at(policy, now);
+    fn write(&mut self, standing: &Standing, _policy: &Policy, _now: f64) {
+        *self = Self {
+            prev: to_count(standing.prev),
+            cur: to_count(standing.cur),
+            number: standing.number,
+        };
     }
 
-    #[inline]
-    fn take(&mut self, _policy: &Policy, cost: f64, _now: f64) {
-        self.cur = to_count(f64::from(self.cur) + cost);
-    }
-
-    fn give_back(&mut self, policy: &Policy, cost: f64, since: Option<f64>, _now: f64) {
+    fn give_back(&mut self, policy: &Policy, cost: f64, since: Option<f64>) {
         let (prev, cur) = (f64::from(self.prev), f64::from(self.cur));
         let window = since.map(|since| floor(since / policy.window));
         if window.is_none_or(|number| number >= self.number) {

@@ -53,48 +53,12 @@ impl SlidingWindowLog {
         self.entries.back().map_or(self.before, |entry| entry.total)
     }
 
-    fn used(&self, policy: &Policy, now: f64) -> f64 {
-        self.total() - self.total_before(self.first_inside(policy, now))
-    }
-}
-
-impl Counter for SlidingWindowLog {
-    fn admits(&self, policy: &Policy, cost: f64, now: f64) -> bool {
-        self.used(policy, now) + cost <= policy.limit
-    }
-
-    fn wait(&self, policy: &Policy, cost: f64, now: f64) -> f64 {
-        let first = self.first_inside(policy, now);
-        let before = self.total_before(first);
-        let excess = self.total() - before + cost - policy.limit;
-        if excess <= 0.0 {
-            return 0.0;
-        }
-        // The entry with which enough units have left; one from the future counts as now.
-        let leaving =
-            self.entries.partition_point(|entry| entry.total < before + excess).max(first);
-        self.entries.get(leaving).map_or(0.0, |entry| entry.time.min(now) + policy.window - now)
-    }
-
-    fn remaining(&self, policy: &Policy, now: f64) -> f64 {
-        (policy.limit - self.used(policy, now)).max(0.0)
-    }
-
-    fn reset_at(&self, policy: &Policy, now: f64) -> f64 {
-        let newest = self.entries.back().map_or(f64::NEG_INFINITY, |entry| entry.time.min(now));
-        (newest + policy.window).max(now)
-    }
-
-    fn is_ahead(&self, _policy: &Policy, now: f64) -> bool {
-        self.entries.back().is_some_and(|entry| entry.time > now)
-    }
-
-    fn settle(&mut self, policy: &Policy, now: f64) {
-        let first = self.first_inside(policy, now);
-        self.before = self.total_before(first);
-        self.entries.drain(..first);
+    /// Drops what has left the window, and takes entries from the future as made now.
+    fn trim(&mut self, standing: &Standing, now: f64) {
         let total = self.total();
-        if self.is_ahead(policy, now) {
+        self.before = standing.before;
+        self.entries.drain(..standing.first);
+        if self.is_from_future(now) {
             let past = self.entries.partition_point(|entry| entry.time < now);
             self.entries.truncate(past);
             self.entries.push_back(Entry { time: now, total });
@@ -110,15 +74,73 @@ impl Counter for SlidingWindowLog {
         }
     }
 
-    fn take(&mut self, _policy: &Policy, cost: f64, now: f64) {
-        let total = self.total() + cost;
-        match self.entries.back_mut() {
-            Some(newest) if newest.time == now => newest.total = total,
-            _ => self.entries.push_back(Entry { time: now, total }),
+    fn is_from_future(&self, now: f64) -> bool {
+        self.entries.back().is_some_and(|entry| entry.time > now)
+    }
+}
+
+/// A log at one instant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing {
+    /// The first entry inside the window.
+    first: usize,
+    /// The running total before it.
+    before: f64,
+    /// Units inside the window, with what is about to be taken.
+    used: f64,
+    /// Units about to be taken.
+    taken: f64,
+}
+
+impl Counter for SlidingWindowLog {
+    type Standing = Standing;
+
+    fn at(&self, policy: &Policy, now: f64) -> Standing {
+        let first = self.first_inside(policy, now);
+        let before = self.total_before(first);
+        Standing { first, before, used: self.total() - before, taken: 0.0 }
+    }
+
+    fn admits(standing: &Standing, policy: &Policy, cost: f64) -> bool {
+        standing.used + cost <= policy.limit
+    }
+
+    fn take(standing: Standing, _policy: &Policy, cost: f64, _now: f64) -> Standing {
+        Standing { used: standing.used + cost, taken: cost, ..standing }
+    }
+
+    fn remaining(standing: &Standing, policy: &Policy) -> f64 {
+        (policy.limit - standing.used).max(0.0)
+    }
+
+    fn wait(&self, standing: &Standing, policy: &Policy, cost: f64, now: f64) -> f64 {
+        // Found by its total, which counts from the log's own start: a write may have moved entries since the standing.
+        let excess = self.total() - standing.used + (standing.used + cost - policy.limit);
+        let leaving = self.entries.partition_point(|entry| entry.total < excess);
+        self.entries.get(leaving).map_or(0.0, |entry| entry.time.min(now) + policy.window - now)
+    }
+
+    fn reset_at(&self, _standing: &Standing, policy: &Policy, now: f64) -> f64 {
+        let newest = self.entries.back().map_or(f64::NEG_INFINITY, |entry| entry.time.min(now));
+        (newest + policy.window).max(now)
+    }
+
+    fn is_ahead(&self, _standing: &Standing, _policy: &Policy, now: f64) -> bool {
+        self.is_from_future(now)
+    }
+
+    fn write(&mut self, standing: &Standing, _policy: &Policy, now: f64) {
+        self.trim(standing, now);
+        if standing.taken > 0.0 {
+            let total = self.total() + standing.taken;
+            match self.entries.back_mut() {
+                Some(newest) if newest.time == now => newest.total = total,
+                _ => self.entries.push_back(Entry { time: now, total }),
+            }
         }
     }
 
-    fn give_back(&mut self, _policy: &Policy, cost: f64, since: Option<f64>, _now: f64) {
+    fn give_back(&mut self, _policy: &Policy, cost: f64, since: Option<f64>) {
         let Some(since) = since else { return self.give_back_newest(cost) };
         let Ok(index) = self.entries.binary_search_by(|entry| entry.time.total_cmp(&since)) else {
             return;

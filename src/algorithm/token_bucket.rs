@@ -30,58 +30,61 @@ impl TokenBucket {
         (self.level + elapsed * policy.limit).min(policy.capacity * policy.window)
     }
 
-    /// When the level will be `wanted`, at most the capacity.
+    /// When the level, which is `level` now, will be `wanted`, at most the capacity.
     #[inline]
-    fn instant_of(self, policy: &Policy, wanted: f64, now: f64) -> f64 {
+    fn instant_of(self, policy: &Policy, level: f64, wanted: f64, now: f64) -> f64 {
         let state = Self { time: self.time.min(now), ..self };
-        let guess = now + ceil((wanted - state.level(policy, now)) / policy.limit);
+        let guess = now + ceil((wanted - level) / policy.limit);
         first_instant(guess, now, |instant| state.level(policy, instant) >= wanted)
     }
 }
 
 impl Counter for TokenBucket {
+    /// The level.
+    type Standing = f64;
+
     #[inline]
-    fn admits(&self, policy: &Policy, cost: f64, now: f64) -> bool {
-        self.level(policy, now) >= cost * policy.window
+    fn at(&self, policy: &Policy, now: f64) -> f64 {
+        self.level(policy, now)
     }
 
     #[inline]
-    fn wait(&self, policy: &Policy, cost: f64, now: f64) -> f64 {
-        if self.admits(policy, cost, now) {
-            0.0
-        } else {
-            self.instant_of(policy, cost * policy.window, now) - now
-        }
+    fn admits(level: &f64, policy: &Policy, cost: f64) -> bool {
+        *level >= cost * policy.window
     }
 
     #[inline]
-    fn remaining(&self, policy: &Policy, now: f64) -> f64 {
-        let level = self.level(policy, now);
-        largest_amount(floor(level / policy.window), |amount| level >= amount * policy.window)
+    fn take(level: f64, policy: &Policy, cost: f64, _now: f64) -> f64 {
+        level - cost * policy.window
     }
 
     #[inline]
-    fn reset_at(&self, policy: &Policy, now: f64) -> f64 {
+    fn remaining(level: &f64, policy: &Policy) -> f64 {
+        largest_amount(floor(*level / policy.window), |amount| *level >= amount * policy.window)
+    }
+
+    #[inline]
+    fn wait(&self, level: &f64, policy: &Policy, cost: f64, now: f64) -> f64 {
+        self.instant_of(policy, *level, cost * policy.window, now) - now
+    }
+
+    #[inline]
+    fn reset_at(&self, level: &f64, policy: &Policy, now: f64) -> f64 {
         let full = policy.capacity * policy.window;
-        if self.level(policy, now) >= full { now } else { self.instant_of(policy, full, now) }
+        if *level >= full { now } else { self.instant_of(policy, *level, full, now) }
     }
 
     #[inline]
-    fn is_ahead(&self, _policy: &Policy, now: f64) -> bool {
+    fn is_ahead(&self, _level: &f64, _policy: &Policy, now: f64) -> bool {
         self.time > now
     }
 
     #[inline]
-    fn settle(&mut self, policy: &Policy, now: f64) {
-        *self = Self { level: self.level(policy, now), time: now };
+    fn write(&mut self, level: &f64, _policy: &Policy, now: f64) {
+        *self = Self { level: *level, time: now };
     }
 
-    #[inline]
-    fn take(&mut self, policy: &Policy, cost: f64, _now: f64) {
-        self.level -= cost * policy.window;
-    }
-
-    fn give_back(&mut self, policy: &Policy, cost: f64, _since: Option<f64>, _now: f64) {
+    fn give_back(&mut self, policy: &Policy, cost: f64, _since: Option<f64>) {
         self.level = (self.level + cost * policy.window).min(policy.capacity * policy.window);
     }
 }
