@@ -35,10 +35,11 @@ impl LeakyBucket {
         self.drained(policy, now).min(policy.capacity * policy.window)
     }
 
-    /// When the level, which is `level` now, will be down at `wanted`.
+    /// When the level, which is `level` now, will be down at `wanted`. What was stored above a capacity that was lowered
+    /// since does not count any more.
     #[inline]
-    fn instant_of(self, policy: &Policy, level: f64, wanted: f64, now: f64) -> f64 {
-        let state = Self { time: self.time.min(now), ..self };
+    fn instant_of(policy: &Policy, level: f64, wanted: f64, now: f64) -> f64 {
+        let state = Self { level, time: now };
         let guess = now + ceil((level - wanted) / policy.limit);
         first_instant(guess, now, |instant| state.level(policy, instant) <= wanted)
     }
@@ -84,12 +85,12 @@ impl Counter for LeakyBucket {
 
     #[inline]
     fn wait(&self, level: &f64, policy: &Policy, cost: f64, now: f64) -> f64 {
-        self.instant_of(policy, *level, Self::highest(policy, cost), now) - now
+        Self::instant_of(policy, *level, Self::highest(policy, cost), now) - now
     }
 
     #[inline]
     fn reset_at(&self, level: &f64, policy: &Policy, now: f64) -> f64 {
-        if *level <= 0.0 { now } else { self.instant_of(policy, *level, 0.0, now) }
+        if *level <= 0.0 { now } else { Self::instant_of(policy, *level, 0.0, now) }
     }
 
     #[inline]

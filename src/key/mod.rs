@@ -60,6 +60,13 @@ impl Key {
         Self::not_empty(encode_utf16(units))
     }
 
+    /// The same of ASCII, which is kept as it is.
+    #[inline]
+    pub fn from_ascii(bytes: &[u8]) -> Result<Self, ConfigError> {
+        let key = Bytes::from_slice(bytes);
+        if bytes.is_empty() || bytes.len() > LONGEST { Self::not_empty(key) } else { Ok(Self(key)) }
+    }
+
     /// The key of every request that has no address: one bucket that can be named, never `undefined`.
     pub fn no_address() -> Self {
         Self(Bytes::from_slice(b"ip:none"))

@@ -29,6 +29,8 @@ impl Entry {
         entry
     }
 
+    /// Notes the limit, unless it is 0: a bucket without capacity is full, and would be forgotten with what was taken from
+    /// it while all are denied for a time.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
@@ -36,7 +38,9 @@ impl Entry {
         reason = "a limit is whole and at most 10⁹"
     )]
     pub(super) fn set_limit(&mut self, policy: &Policy) {
-        self.limit = policy.limit as u32;
+        if policy.limit > 0.0 {
+            self.limit = policy.limit as u32;
+        }
     }
 
     fn policy(&self, policies: &[(u128, Policy)]) -> Policy {
@@ -63,8 +67,10 @@ pub(super) struct Shard {
     crowded: Option<(f64, f64)>,
 }
 
-/// A sweep comes every so many checks and looks at as many buckets, which lie side by side in memory.
-const SWEEP: u32 = 8;
+/// A sweep comes every so many checks,
+const SWEEP: u32 = 16;
+/// and looks at so many buckets, which lie side by side in memory.
+const SWEPT: usize = 8;
 /// Buckets that every new state sweeps, so that the sweep is faster than growth.
 const SWEEP_FOR_NEW: usize = 4;
 /// How many states are compared for who goes.
@@ -122,7 +128,7 @@ impl Shard {
         self.ticks += 1;
         if self.ticks >= SWEEP {
             self.ticks = 0;
-            self.sweep(store, SWEEP as usize, now);
+            self.sweep(store, SWEPT, now);
         }
     }
 
@@ -134,7 +140,7 @@ impl Shard {
             self.cursor = if self.cursor + 1 >= buckets { 0 } else { self.cursor + 1 };
             let index = self.cursor;
             let expired =
-                |entry: &Entry| entry.state.reset_at(&entry.policy(&policies), now) <= now;
+                |entry: &Entry| entry.state.expires_at(&entry.policy(&policies), now) <= now;
             if self.states.get_bucket(index).is_some_and(expired) {
                 self.drop_bucket(store, index);
             }
@@ -203,7 +209,7 @@ impl Search {
     fn look(&mut self, index: usize, entry: &Entry, policy: &Policy, now: f64) {
         self.seen += 1;
         let remaining = entry.state.remaining(policy, now);
-        let share = if entry.state.reset_at(policy, now) <= now {
+        let share = if entry.state.expires_at(policy, now) <= now {
             EXPIRED
         } else {
             remaining / policy.capacity
