@@ -43,7 +43,11 @@ test('lib raises no code that its list does not have', () => {
 
 test('the README names every option, and no other', () => {
   const allowed = new Set()
-  for (const make of [createRateLimiter, expressRateLimit, (options) => rateLimitPlugin({}, options, () => {})]) {
+  for (const make of [
+    createRateLimiter,
+    expressRateLimit,
+    (options) => rateLimitPlugin({}, options, () => {})
+  ]) {
     assert.throws(
       () => make({ nonsense: 1 }),
       ({ message }) => {
