@@ -86,11 +86,5 @@ export declare class NativeReceipt {}
 /** The codes of all errors that the addon raises; `docs/error-codes.md` is held to them. */
 export declare function errorCodes(): Array<string>
 
-/**
- * The files of this addon that are loaded in the process, as far as the system tells. More than one means that named
- * limiters made through different copies do not share their counters.
- */
-export declare function loadedAddons(): Array<string>
-
 /** The length that the output array must have. */
 export declare const OUTPUT_LENGTH: number

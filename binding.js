@@ -839,5 +839,4 @@ module.exports.ManualClock = nativeBinding.ManualClock
 module.exports.NativeLimiter = nativeBinding.NativeLimiter
 module.exports.NativeReceipt = nativeBinding.NativeReceipt
 module.exports.errorCodes = nativeBinding.errorCodes
-module.exports.loadedAddons = nativeBinding.loadedAddons
 module.exports.OUTPUT_LENGTH = nativeBinding.OUTPUT_LENGTH

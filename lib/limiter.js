@@ -34,7 +34,11 @@ class RateLimiter {
   }
 
   checkSync(key, options) {
-    return this.#ask(this.#core.checkKey, key, options)
+    const core = this.#core
+    if (options !== undefined || core.hasRules) return this.#ask(core.checkKey, key, options)
+    // Arguments that are not there cost nothing: 60 of 340 ns (benchmark/memory.mjs).
+    core.checkKey(0, key)
+    return core.decision(core.shadow)
   }
 
   async peek(key, options) {

@@ -52,7 +52,11 @@ class RequestSource {
   check(req, rule, credential, cost, limit, keysFinal) {
     const check = this.#checkRequest
     let address = this.#readsAddress ? addressOf(req) : undefined
-    let flags = check(rule, address, credential, cost, limit, keysFinal)
+    // Arguments that are not there cost nothing, and `undefined` costs 30 ns each.
+    const plain = cost === undefined && limit === undefined && !keysFinal
+    let flags = plain
+      ? check(rule, address, credential)
+      : check(rule, address, credential, cost, limit, keysFinal)
     if (flags === 0) return 0
     if (flags & NEEDS_ADDRESS) {
       address = addressOf(req)

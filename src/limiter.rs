@@ -14,7 +14,7 @@ use crate::decision::{Decision, Outcome};
 use crate::document::{Document, Field, Value};
 use crate::error::{ConfigError, code};
 use crate::headers::Headers;
-use crate::key::{Address, Extraction, Extractor, Key};
+use crate::key::{Address, Extraction, Extractor, Key, KeyRef};
 use crate::list::List;
 use crate::policy::{LONGEST_WINDOW, MOST_COST, POLICY_FIELDS, Policy, most_of};
 use crate::rule::{RULE_FIELDS, Rule, RuleSet};
@@ -344,10 +344,10 @@ impl Limiter {
             return Err(Undecided::NeedsAddress);
         }
         let charged = charges_address.then(|| match &identity.address {
-            Some(address) => self.fingerprint(&self.extractor.address_key(address)),
-            None => self.fingerprint(&Key::no_address()),
+            Some(address) => self.fingerprint(self.extractor.address_key(address).by_ref()),
+            None => self.fingerprint(Key::no_address().by_ref()),
         });
-        self.check(answer, rules, &identity.key, identity.address.as_ref(), charged, ask)
+        self.check(answer, rules, identity.key.by_ref(), identity.address.as_ref(), charged, ask)
     }
 
     /// Decides a key that the caller names.
@@ -356,7 +356,7 @@ impl Limiter {
         &self,
         answer: &mut Answer,
         rules: &ActiveRules,
-        key: &Key,
+        key: KeyRef<'_>,
         ask: Ask,
     ) -> Result<(), Undecided> {
         let address = self.address_of(rules, key);
@@ -368,7 +368,7 @@ impl Limiter {
         &self,
         answer: &mut Answer,
         rules: &ActiveRules,
-        key: &Key,
+        key: KeyRef<'_>,
         ask: Ask,
     ) -> Result<(), Undecided> {
         let address = self.address_of(rules, key);
@@ -386,7 +386,7 @@ impl Limiter {
     pub fn refund_key(&self, rules: &ActiveRules, key: &Key, ask: Ask) -> Result<(), Undecided> {
         let (policies, cost) = rules.ask(ask)?;
         self.store.refund(
-            &[Charge { key: self.fingerprint(key), policies: &policies }],
+            &[Charge { key: self.fingerprint(key.by_ref()), policies: &policies }],
             cost,
             None,
         );
@@ -408,7 +408,7 @@ impl Limiter {
 
     /// Forgets what was counted for a key.
     pub fn reset(&self, key: &Key) {
-        self.store.reset(self.fingerprint(key));
+        self.store.reset(self.fingerprint(key.by_ref()));
     }
 
     /// Denies a key for `milliseconds`.
@@ -420,13 +420,13 @@ impl Limiter {
             );
             return Err(ConfigError::of_range(code::INVALID_DURATION, "ms", problem));
         }
-        self.store.block(self.fingerprint(key), milliseconds * MILLISECOND);
+        self.store.block(self.fingerprint(key.by_ref()), milliseconds * MILLISECOND);
         Ok(())
     }
 
     /// Ends a block. Says whether there was one.
     pub fn unblock(&self, key: &Key) -> bool {
-        self.store.unblock(self.fingerprint(key))
+        self.store.unblock(self.fingerprint(key.by_ref()))
     }
 
     /// Decisions since the start by [`Outcome`], in its order.
@@ -470,7 +470,7 @@ impl Limiter {
         &self,
         answer: &mut Answer,
         rules: &ActiveRules,
-        key: &Key,
+        key: KeyRef<'_>,
         address: Option<&Address>,
         charged: Option<Fingerprint>,
         ask: Ask,
@@ -500,9 +500,13 @@ impl Limiter {
         &self,
         rules: &ActiveRules,
         address: Option<&Address>,
-        key: &Key,
+        key: KeyRef<'_>,
     ) -> Option<Outcome> {
-        let on = |list: &List| !list.is_empty() && list.matches(address, key);
+        if [&self.deny, &self.allow, &rules.deny, &rules.allow].iter().all(|list| list.is_empty()) {
+            return None;
+        }
+        let key = key.to_key();
+        let on = |list: &List| !list.is_empty() && list.matches(address, &key);
         if on(&self.deny) || on(&rules.deny) {
             Some(Outcome::Denylisted)
         } else if on(&self.allow) || on(&rules.allow) {
@@ -514,16 +518,16 @@ impl Limiter {
 
     /// The address that a key is, if it is one and a list holds addresses.
     #[inline]
-    fn address_of(&self, rules: &ActiveRules, key: &Key) -> Option<Address> {
+    fn address_of(&self, rules: &ActiveRules, key: KeyRef<'_>) -> Option<Address> {
         if !self.lists_addresses(rules) {
             return None;
         }
-        let text = key.text();
+        let text = key.to_key().text();
         Address::parse(text.strip_prefix("ip:").unwrap_or(&text))
     }
 
     #[inline]
-    fn fingerprint(&self, key: &Key) -> Fingerprint {
+    fn fingerprint(&self, key: KeyRef<'_>) -> Fingerprint {
         self.store.fingerprint(key.as_bytes())
     }
 

@@ -60,13 +60,6 @@ impl Key {
         Self::not_empty(encode_utf16(units))
     }
 
-    /// The same of ASCII, which is kept as it is.
-    #[inline]
-    pub fn from_ascii(bytes: &[u8]) -> Result<Self, ConfigError> {
-        let key = Bytes::from_slice(bytes);
-        if bytes.is_empty() || bytes.len() > LONGEST { Self::not_empty(key) } else { Ok(Self(key)) }
-    }
-
     /// The key of every request that has no address: one bucket that can be named, never `undefined`.
     pub fn no_address() -> Self {
         Self(Bytes::from_slice(b"ip:none"))
@@ -76,6 +69,12 @@ impl Key {
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// The key, borrowed.
+    #[inline]
+    pub fn by_ref(&self) -> KeyRef<'_> {
+        KeyRef(&self.0)
     }
 
     /// The key as text, for people. It reads back as the same key, except where the key was cut to its digest
@@ -164,6 +163,29 @@ impl Key {
         hashed.push(HASHED);
         hashed.extend_from_slice(&Sha256::digest(&bytes));
         Self(hashed)
+    }
+}
+
+/// A [`Key`] that lies somewhere else: most keys are counted without ever being moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyRef<'a>(&'a [u8]);
+
+impl<'a> KeyRef<'a> {
+    /// A key text that is ASCII and short, which is its own canonical form; none if it is not.
+    #[inline]
+    pub fn from_ascii(text: &'a [u8]) -> Option<Self> {
+        (!text.is_empty() && text.len() <= LONGEST && text.is_ascii()).then_some(Self(text))
+    }
+
+    /// The bytes that stores count under.
+    #[inline]
+    pub fn as_bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// The key of its own.
+    pub fn to_key(self) -> Key {
+        Key(Bytes::from_slice(self.0))
     }
 }
 

@@ -5,7 +5,7 @@ use napi::{JsValue, Result, ValueType, sys};
 
 use crate::document::{Document, Value};
 use crate::error::{ConfigError, code};
-use crate::key::Key;
+use crate::key::{Key, KeyRef};
 
 /// Options nest this deep at most; deeper is a cycle.
 const DEEPEST: usize = 32;
@@ -85,9 +85,6 @@ pub(super) fn utf8(env: sys::napi_env, value: sys::napi_value) -> Option<String>
     utf16(env, value).map(|units| String::from_utf16_lossy(&units))
 }
 
-/// Room for a key of the usual length. A longer one is read twice.
-const USUAL_KEY: usize = 128;
-
 /// A number argument; `undefined` and `null` are absent, anything else is refused.
 #[inline]
 pub(super) fn number(
@@ -112,14 +109,29 @@ pub(super) fn number(
     }
 }
 
-/// A key argument: text. Nearly every key is short ASCII, which comes as the bytes it is kept as; others are read again
-/// by their UTF-16, in which lone surrogates stay what they are.
-#[inline]
+/// A key argument: text.
 pub(super) fn key(
     env: sys::napi_env,
     value: sys::napi_value,
 ) -> std::result::Result<Key, ConfigError> {
-    let mut bytes = [0_u8; USUAL_KEY];
+    if let Some(units) = utf16(env, value) {
+        return Key::from_utf16(&units);
+    }
+    let problem = format!("must be text, not {}", kind_name(kind(env, value)));
+    Err(ConfigError::of_type(code::INVALID_KEY, "key", problem))
+}
+
+/// Room for a key of the usual length.
+pub(super) const USUAL_KEY: usize = 128;
+
+/// A key argument that is short ASCII, as nearly every key is: it comes as the bytes that are counted under, on the
+/// stack. None if it is anything else; [`key`] reads that by its UTF-16, in which lone surrogates stay what they are.
+#[inline]
+pub(super) fn usual_key(
+    env: sys::napi_env,
+    value: sys::napi_value,
+    bytes: &mut [u8; USUAL_KEY],
+) -> Option<KeyRef<'_>> {
     let mut length = 0;
     // SAFETY: N-API writes at most as many bytes as there is room for, the closing NUL included.
     let status = unsafe {
@@ -131,14 +143,9 @@ pub(super) fn key(
             &raw mut length,
         )
     };
-    if status == sys::Status::napi_ok && length < USUAL_KEY - 1 && bytes[..length].is_ascii() {
-        return Key::from_ascii(&bytes[..length]);
-    }
-    if let Some(units) = utf16(env, value) {
-        return Key::from_utf16(&units);
-    }
-    let problem = format!("must be text, not {}", kind_name(kind(env, value)));
-    Err(ConfigError::of_type(code::INVALID_KEY, "key", problem))
+    // Text that fills the room may have been cut.
+    let whole = status == sys::Status::napi_ok && length < USUAL_KEY - 4;
+    if whole { KeyRef::from_ascii(&bytes[..length]) } else { None }
 }
 
 pub(super) fn kind(env: sys::napi_env, value: sys::napi_value) -> sys::napi_valuetype {

@@ -7,11 +7,11 @@ use std::rc::Rc;
 use napi::bindgen_prelude::{Env, JsObjectValue, Object, Unknown};
 use napi::{Result, check_status, sys};
 
-use super::arguments::{key, kind, number, utf8, utf16};
+use super::arguments::{USUAL_KEY, key, kind, number, usual_key, utf8, utf16};
 use super::fault::{closed, guarded};
 use super::limiter::{Inner, handle_of};
 use crate::error::{ConfigError, code};
-use crate::key::{Extraction, Given, Request, Source};
+use crate::key::{Extraction, Given, KeyRef, Request, Source};
 use crate::limiter::{ActiveRules, Answer, Ask, Undecided};
 
 /// Nothing was decided: the address has to be read.
@@ -136,15 +136,32 @@ unsafe extern "C" fn callback<H: Hot>(
 }
 
 fn check_key(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> Answered {
-    let ask = ask(env, arguments, 2)?;
-    let key = key(env, argument(arguments, 1)?)?;
-    answered(inner, env, |answer, rules| inner.limiter.check_key(answer, rules, &key, ask), || 0)
+    with_key(inner, env, arguments, |answer, rules, key, ask| {
+        inner.limiter.check_key(answer, rules, key, ask)
+    })
 }
 
 fn peek_key(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> Answered {
+    with_key(inner, env, arguments, |answer, rules, key, ask| {
+        inner.limiter.peek_key(answer, rules, key, ask)
+    })
+}
+
+#[inline]
+fn with_key(
+    inner: &Inner,
+    env: sys::napi_env,
+    arguments: &[sys::napi_value],
+    check: impl Fn(&mut Answer, &ActiveRules, KeyRef<'_>, Ask) -> std::result::Result<(), Undecided>,
+) -> Answered {
     let ask = ask(env, arguments, 2)?;
-    let key = key(env, argument(arguments, 1)?)?;
-    answered(inner, env, |answer, rules| inner.limiter.peek_key(answer, rules, &key, ask), || 0)
+    let value = argument(arguments, 1)?;
+    let mut bytes = [0; USUAL_KEY];
+    if let Some(key) = usual_key(env, value, &mut bytes) {
+        return answered(inner, env, |answer, rules| check(answer, rules, key, ask), || 0);
+    }
+    let key = key(env, value)?;
+    answered(inner, env, |answer, rules| check(answer, rules, key.by_ref(), ask), || 0)
 }
 
 fn check_request(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> Answered {

@@ -376,6 +376,10 @@ pub(super) fn handle_number(rule: RuleHandle) -> f64 {
     reason = "the casts saturate, and the sum is compared"
 )]
 pub(super) fn handle_of(number: f64) -> RuleHandle {
+    // By far the most: the only rule of a limiter, or the first of its first rules.
+    if number == 0.0 {
+        return RuleHandle { version: 0, index: 0 };
+    }
     let version = floor(number.max(0.0) / INDEXES);
     let rule = RuleHandle { version: version as u32, index: (number - version * INDEXES) as u32 };
     if handle_number(rule) == number {
