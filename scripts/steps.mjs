@@ -82,7 +82,7 @@ function packagesOf(lockfile) {
 export function build() {
   if (isBuilt()) return
   console.log(
-    'Building the native addon in the debug profile, about a minute (`npm run build` makes the fast one)…'
+    'Building the native addon in the debug profile, a minute or two (`npm run build` makes the fast one)…'
   )
   hostTarget()
   if (!run('npm', 'run', '--silent', 'build:debug')) throw new Failure('the addon could not be built')
