@@ -123,10 +123,17 @@ export function testNode() {
 /** Runs a script's steps; a failure ends the process with its message. */
 export async function main(steps) {
   try {
+    checkNode()
     await steps()
   } catch (error) {
     if (!(error instanceof Failure)) throw error
     console.error(error.message)
     process.exitCode = 1
   }
+}
+
+function checkNode() {
+  const [major, minor] = process.versions.node.split('.').map(Number)
+  if (major > 20 || (major === 20 && minor >= 17)) return
+  throw new Failure(`Node.js 20.17 or newer is needed; this is ${process.versions.node}`)
 }
