@@ -307,6 +307,10 @@ export interface Stats {
   overflowed: number
   /** Keys blocked now. */
   blocked: number
+  /** Checks that the store did not answer, by error code; memory always answers. */
+  misses: Record<string, number>
+  /** Batches sent to a store outside the process; none in memory. */
+  batches: number
 }
 
 /** Bad arguments reject with a TypeError or RangeError; a closed limiter with `ERR_SLUICEGATE_CLOSED`. */

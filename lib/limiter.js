@@ -74,7 +74,7 @@ class RateLimiter {
   }
 
   stats() {
-    return this.#core.native.stats()
+    return { ...this.#core.native.stats(), misses: {}, batches: 0 }
   }
 
   async close() {

@@ -48,7 +48,8 @@ pub struct Limiter {
     has_rules: bool,
     rules: Arc<ArcSwap<ActiveRules>>,
     store: Arc<MemoryStore>,
-    outcomes: [AtomicU64; 5],
+    /// Decisions by outcome; a derived limiter's count as its parent's.
+    outcomes: Arc<[AtomicU64; 5]>,
 }
 
 /// The rules in force, ready to decide by.
@@ -197,7 +198,9 @@ impl Limiter {
             Some(field) => name(&field, code::INVALID_NAME)?,
             None => scope,
         };
-        Self::over(Arc::clone(&self.store), self.tenant.clone(), scope.to_owned(), &options, None)
+        let store = Arc::clone(&self.store);
+        let derived = Self::over(store, self.tenant.clone(), scope.to_owned(), &options, None)?;
+        Ok(Self { outcomes: Arc::clone(&self.outcomes), ..derived })
     }
 
     fn over(
@@ -245,7 +248,7 @@ impl Limiter {
             has_rules: options.get("rules").is_some(),
             rules: Arc::new(ArcSwap::from_pointee(active)),
             store,
-            outcomes: Default::default(),
+            outcomes: Arc::default(),
         })
     }
 
