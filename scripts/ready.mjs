@@ -1,5 +1,5 @@
-// `npm run ready`: every gate, in the order of CI. All of them run, whatever fails; the last lines say what failed and what
-// was skipped.
+// `npm run ready`: every gate, in the order of CI. All of them run, whatever fails; what was skipped is
+// said before the tests, what failed last of all.
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import path from 'node:path'
 
@@ -37,7 +37,10 @@ const GATES = [
       has('cargo-deny')
         ? run('cargo', 'deny', 'check', 'licenses', 'bans', 'sources')
         : 'cargo-deny is not installed (cargo install cargo-deny)'
-  ],
+  ]
+]
+
+const TESTS = [
   ['Rust tests', testRust],
   ['Node tests', testNode]
 ]
@@ -46,15 +49,18 @@ await main(() => {
   install()
   const failed = []
   const skipped = []
-  for (const [name, gate] of GATES) {
+  const pass = ([name, gate]) => {
     console.log(`\n── ${name}`)
     const passed = gate()
     if (typeof passed === 'string') skipped.push(`${name}: ${passed}`)
     else if (!passed) failed.push(name)
   }
+  GATES.forEach(pass)
+  // Said before the tests, whose own last lines are the last of all.
   for (const reason of skipped) console.log(`skipped ${reason}`)
+  if (failed.length === 0) console.log(`all other gates passed`)
+  TESTS.forEach(pass)
   if (failed.length > 0) throw new Failure(`not ready: ${failed.join(', ')}`)
-  console.log('ready')
 })
 
 function features() {
