@@ -19,7 +19,7 @@ pub enum Outcome {
 }
 
 /// One policy's part of a decision. All times are microseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PolicyState {
     /// Whether this policy alone would let the request pass.
     pub admits: bool,
@@ -56,6 +56,21 @@ impl Decision {
     /// A decision that counted nothing.
     pub fn uncounted(outcome: Outcome, now: f64) -> Self {
         Self { outcome, now, binding: 0, policies: SmallVec::new(), blocked_for: None }
+    }
+
+    /// Makes this the decision of a single policy, whose state `check` writes.
+    #[inline]
+    pub fn set_one(&mut self, now: f64, check: impl FnOnce(&mut PolicyState)) {
+        if self.policies.len() != 1 {
+            self.policies.clear();
+            self.policies.push(PolicyState::default());
+        }
+        let policy = &mut self.policies[0];
+        check(policy);
+        self.outcome = if policy.admits { Outcome::Allowed } else { Outcome::Denied };
+        self.now = now;
+        self.binding = 0;
+        self.blocked_for = None;
     }
 
     /// The decision of `policies`: denied if one of them denies.

@@ -14,7 +14,7 @@ use crate::decision::{Decision, Outcome};
 use crate::document::{Document, Field, Value};
 use crate::error::{ConfigError, code};
 use crate::headers::Headers;
-use crate::key::{Address, Extraction, Extractor, Identity, Key};
+use crate::key::{Address, Extraction, Extractor, Key, KeyRef};
 use crate::list::List;
 use crate::policy::{LONGEST_WINDOW, MOST_COST, POLICY_FIELDS, Policy, most_of};
 use crate::rule::{RULE_FIELDS, Rule, RuleSet};
@@ -46,9 +46,10 @@ pub struct Limiter {
     cost_is_function: bool,
     /// Whether rules were given, so that a request has to be matched.
     has_rules: bool,
-    rules: ArcSwap<ActiveRules>,
+    rules: Arc<ArcSwap<ActiveRules>>,
     store: Arc<MemoryStore>,
-    outcomes: [AtomicU64; 5],
+    /// Decisions by outcome; a derived limiter's count as its parent's.
+    outcomes: Arc<[AtomicU64; 5]>,
 }
 
 /// The rules in force, ready to decide by.
@@ -61,6 +62,9 @@ pub struct ActiveRules {
     allow: List,
     deny: List,
 }
+
+/// See [`Limiter::cached_rules`].
+pub type CachedRules = arc_swap::Cache<Arc<ArcSwap<ActiveRules>>, Arc<ActiveRules>>;
 
 /// A rule, as requests name it: its index and the version of the rules it is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +87,7 @@ pub struct Receipt {
 }
 
 /// A request with its rule, cost and limit.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ask {
     /// Which rule decides.
     pub rule: RuleHandle,
@@ -114,15 +118,47 @@ impl From<ConfigError> for Undecided {
     }
 }
 
-/// A decision and what came with it.
+/// A decision, what was asked, and whom it was about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// The decision.
     pub decision: Decision,
-    /// What was charged; none if nothing was counted.
-    pub receipt: Option<Receipt>,
-    /// The rules it was decided by.
-    pub rule: RuleHandle,
+    /// What was asked.
+    pub ask: Ask,
+    /// What it cost.
+    cost: f64,
+    key: Fingerprint,
+    address: Option<Fingerprint>,
+}
+
+impl Default for Answer {
+    /// An answer to nothing yet.
+    fn default() -> Self {
+        let rule = RuleHandle { version: u32::MAX, index: u32::MAX };
+        Self {
+            decision: Decision::uncounted(Outcome::Degraded, 0.0),
+            ask: Ask { rule, cost: None, limit: None },
+            cost: 0.0,
+            key: Fingerprint::default(),
+            address: None,
+        }
+    }
+}
+
+impl Answer {
+    /// What was charged, to be given back with [`Limiter::refund`]; none if nothing was counted.
+    pub fn receipt(&self) -> Option<Receipt> {
+        let counted = self.decision.outcome == Outcome::Allowed && self.cost > 0.0;
+        let Self { ask, cost, key, address, .. } = *self;
+        counted.then_some(Receipt {
+            rule: ask.rule,
+            key,
+            address,
+            cost,
+            limit: ask.limit,
+            since: self.decision.now,
+        })
+    }
 }
 
 impl Limiter {
@@ -162,7 +198,9 @@ impl Limiter {
             Some(field) => name(&field, code::INVALID_NAME)?,
             None => scope,
         };
-        Self::over(Arc::clone(&self.store), self.tenant.clone(), scope.to_owned(), &options, None)
+        let store = Arc::clone(&self.store);
+        let derived = Self::over(store, self.tenant.clone(), scope.to_owned(), &options, None)?;
+        Ok(Self { outcomes: Arc::clone(&self.outcomes), ..derived })
     }
 
     fn over(
@@ -208,9 +246,9 @@ impl Limiter {
             deny,
             cost_is_function,
             has_rules: options.get("rules").is_some(),
-            rules: ArcSwap::from_pointee(active),
+            rules: Arc::new(ArcSwap::from_pointee(active)),
             store,
-            outcomes: Default::default(),
+            outcomes: Arc::default(),
         })
     }
 
@@ -222,9 +260,14 @@ impl Limiter {
         Ok(())
     }
 
-    /// The rules in force.
+    /// The rules in force now. A decision is made under one set of them.
     pub fn rules(&self) -> arc_swap::Guard<Arc<ActiveRules>> {
         self.rules.load()
+    }
+
+    /// The rules in force, for a caller that asks often and from one thread: it looks for a change at a fraction of the cost.
+    pub fn cached_rules(&self) -> CachedRules {
+        CachedRules::new(Arc::clone(&self.rules))
     }
 
     /// The rule of a request, or none when it is not limited.
@@ -284,57 +327,69 @@ impl Limiter {
         self.store.clock().now() / SECOND
     }
 
-    /// Decides an extracted request.
-    pub fn check_request(&self, extraction: &Extraction, ask: Ask) -> Result<Answer, Undecided> {
+    /// Decides an extracted request. `answer` is written only when a decision was made.
+    pub fn check_request(
+        &self,
+        answer: &mut Answer,
+        rules: &ActiveRules,
+        extraction: &Extraction,
+        ask: Ask,
+    ) -> Result<(), Undecided> {
         let identity = match extraction {
             Extraction::Found(identity) => identity,
             Extraction::NeedsAddress => return Err(Undecided::NeedsAddress),
             Extraction::InvalidAddress => return Err(Undecided::InvalidAddress),
             Extraction::NeedsKeys => return Err(Undecided::NeedsKeys),
         };
-        let charged_address = match (&self.per_address, identity.made_up) {
-            (Some(_), true) if identity.no_address => Some(Key::no_address()),
-            (Some(_), true) => match &identity.address {
-                Some(address) => Some(self.extractor.address_key(address)),
-                None => return Err(Undecided::NeedsAddress),
-            },
-            _ => None,
-        };
-        if identity.address.is_none()
-            && !identity.no_address
-            && self.lists_addresses(&self.rules.load())
-        {
+        let charges_address = identity.made_up && self.per_address.is_some();
+        let address_read = identity.address.is_some() || identity.no_address;
+        if !address_read && (charges_address || self.lists_addresses(rules)) {
             return Err(Undecided::NeedsAddress);
         }
-        self.check(identity, charged_address.as_ref(), ask)
+        let charged = charges_address.then(|| match &identity.address {
+            Some(address) => self.fingerprint(self.extractor.address_key(address).by_ref()),
+            None => self.fingerprint(Key::no_address().by_ref()),
+        });
+        self.check(answer, rules, identity.key.by_ref(), identity.address.as_ref(), charged, ask)
     }
 
     /// Decides a key that the caller names.
-    pub fn check_key(&self, key: Key, ask: Ask) -> Result<Answer, Undecided> {
-        self.check(&self.identity_of(key), None, ask)
+    #[inline]
+    pub fn check_key(
+        &self,
+        answer: &mut Answer,
+        rules: &ActiveRules,
+        key: KeyRef<'_>,
+        ask: Ask,
+    ) -> Result<(), Undecided> {
+        let address = self.address_of(rules, key);
+        self.check(answer, rules, key, address.as_ref(), None, ask)
     }
 
     /// What [`Limiter::check_key`] would answer.
-    pub fn peek_key(&self, key: Key, ask: Ask) -> Result<Answer, Undecided> {
-        let identity = self.identity_of(key);
-        let rules = self.rules.load();
+    pub fn peek_key(
+        &self,
+        answer: &mut Answer,
+        rules: &ActiveRules,
+        key: KeyRef<'_>,
+        ask: Ask,
+    ) -> Result<(), Undecided> {
+        let address = self.address_of(rules, key);
         let (policies, cost) = rules.ask(ask)?;
-        let decision = match self.verdict(&rules, &identity) {
+        let fingerprint = self.fingerprint(key);
+        let decision = match self.verdict(rules, address.as_ref(), key) {
             Some(outcome) => Decision::uncounted(outcome, self.store.clock().now()),
-            None => self.store.peek(
-                &[Charge { key: self.fingerprint(&identity.key), policies: &policies }],
-                cost,
-            ),
+            None => self.store.peek(&[Charge { key: fingerprint, policies: &policies }], cost),
         };
-        Ok(Answer { decision, receipt: None, rule: ask.rule })
+        *answer = Answer { decision, ask, cost: 0.0, key: fingerprint, address: None };
+        Ok(())
     }
 
     /// Gives `cost` back to a key.
-    pub fn refund_key(&self, key: &Key, ask: Ask) -> Result<(), Undecided> {
-        let rules = self.rules.load();
+    pub fn refund_key(&self, rules: &ActiveRules, key: &Key, ask: Ask) -> Result<(), Undecided> {
         let (policies, cost) = rules.ask(ask)?;
         self.store.refund(
-            &[Charge { key: self.fingerprint(key), policies: &policies }],
+            &[Charge { key: self.fingerprint(key.by_ref()), policies: &policies }],
             cost,
             None,
         );
@@ -356,7 +411,7 @@ impl Limiter {
 
     /// Forgets what was counted for a key.
     pub fn reset(&self, key: &Key) {
-        self.store.reset(self.fingerprint(key));
+        self.store.reset(self.fingerprint(key.by_ref()));
     }
 
     /// Denies a key for `milliseconds`.
@@ -368,13 +423,13 @@ impl Limiter {
             );
             return Err(ConfigError::of_range(code::INVALID_DURATION, "ms", problem));
         }
-        self.store.block(self.fingerprint(key), milliseconds * MILLISECOND);
+        self.store.block(self.fingerprint(key.by_ref()), milliseconds * MILLISECOND);
         Ok(())
     }
 
     /// Ends a block. Says whether there was one.
     pub fn unblock(&self, key: &Key) -> bool {
-        self.store.unblock(self.fingerprint(key))
+        self.store.unblock(self.fingerprint(key.by_ref()))
     }
 
     /// Decisions since the start by [`Outcome`], in its order.
@@ -388,11 +443,11 @@ impl Limiter {
     }
 
     /// The texts of the header fields for a decision.
-    pub fn header_texts(&self, answer: &Answer, limit: Option<f64>) -> Vec<String> {
+    pub fn header_texts(&self, answer: &Answer) -> Vec<String> {
         let rules = self.rules.load();
-        let Some((rule, tracked)) = rules.find(answer.rule) else { return Vec::new() };
+        let Some((rule, tracked)) = rules.find(answer.ask.rule) else { return Vec::new() };
         let with_limit = |tracked: &Tracked| {
-            limit.map_or(tracked.policy, |limit| tracked.policy.with_limit(limit))
+            answer.ask.limit.map_or(tracked.policy, |limit| tracked.policy.with_limit(limit))
         };
         let mut policies: Vec<Policy> = tracked.iter().map(with_limit).collect();
         let mut names = rule.policy_names.clone();
@@ -416,44 +471,45 @@ impl Limiter {
     #[inline]
     fn check(
         &self,
-        identity: &Identity,
-        address: Option<&Key>,
+        answer: &mut Answer,
+        rules: &ActiveRules,
+        key: KeyRef<'_>,
+        address: Option<&Address>,
+        charged: Option<Fingerprint>,
         ask: Ask,
-    ) -> Result<Answer, Undecided> {
-        let rules = self.rules.load();
+    ) -> Result<(), Undecided> {
         let (policies, cost) = rules.ask(ask)?;
-        if let Some(outcome) = self.verdict(&rules, identity) {
-            self.count(outcome);
-            let decision = Decision::uncounted(outcome, self.store.clock().now());
-            return Ok(Answer { decision, receipt: None, rule: ask.rule });
+        answer.ask = ask;
+        answer.cost = cost;
+        answer.key = self.fingerprint(key);
+        answer.address = charged;
+        let decision = &mut answer.decision;
+        let charge = Charge { key: answer.key, policies: &policies };
+        if let Some(outcome) = self.verdict(rules, address, key) {
+            *decision = Decision::uncounted(outcome, self.store.clock().now());
+        } else if let (Some(key), Some((tracked, _))) = (charged, &self.per_address) {
+            let address = Charge { key, policies: std::slice::from_ref(tracked) };
+            self.store.check_into(decision, &[charge, address], cost);
+        } else {
+            self.store.check_into(decision, &[charge], cost);
         }
-        let key = self.fingerprint(&identity.key);
-        let address = address.map(|address| self.fingerprint(address));
-        let mut charges: SmallVec<[Charge<'_>; 2]> = SmallVec::new();
-        charges.push(Charge { key, policies: &policies });
-        if let (Some(key), Some((tracked, _))) = (address, &self.per_address) {
-            charges.push(Charge { key, policies: std::slice::from_ref(tracked) });
-        }
-        let decision = self.store.check(&charges, cost);
-        self.count(decision.outcome);
-        let counted = decision.outcome == Outcome::Allowed && cost > 0.0;
-        let receipt = counted.then_some(Receipt {
-            rule: ask.rule,
-            key,
-            address,
-            cost,
-            limit: ask.limit,
-            since: decision.now,
-        });
-        Ok(Answer { decision, receipt, rule: ask.rule })
+        self.count(answer.decision.outcome);
+        Ok(())
     }
 
     /// What the lists say: denied before allowed.
     #[inline]
-    fn verdict(&self, rules: &ActiveRules, identity: &Identity) -> Option<Outcome> {
-        let on = |list: &List| {
-            !list.is_empty() && list.matches(identity.address.as_ref(), &identity.key)
-        };
+    fn verdict(
+        &self,
+        rules: &ActiveRules,
+        address: Option<&Address>,
+        key: KeyRef<'_>,
+    ) -> Option<Outcome> {
+        if [&self.deny, &self.allow, &rules.deny, &rules.allow].iter().all(|list| list.is_empty()) {
+            return None;
+        }
+        let key = key.to_key();
+        let on = |list: &List| !list.is_empty() && list.matches(address, &key);
         if on(&self.deny) || on(&rules.deny) {
             Some(Outcome::Denylisted)
         } else if on(&self.allow) || on(&rules.allow) {
@@ -463,23 +519,18 @@ impl Limiter {
         }
     }
 
-    /// A key that the caller names; if it is an address, the lists take it as one.
-    fn identity_of(&self, key: Key) -> Identity {
-        let address = self.lists_addresses(&self.rules.load()).then(|| {
-            let text = key.text();
-            Address::parse(text.strip_prefix("ip:").unwrap_or(&text))
-        });
-        Identity {
-            key,
-            made_up: false,
-            address: address.flatten(),
-            no_address: false,
-            blank: false,
+    /// The address that a key is, if it is one and a list holds addresses.
+    #[inline]
+    fn address_of(&self, rules: &ActiveRules, key: KeyRef<'_>) -> Option<Address> {
+        if !self.lists_addresses(rules) {
+            return None;
         }
+        let text = key.to_key().text();
+        Address::parse(text.strip_prefix("ip:").unwrap_or(&text))
     }
 
     #[inline]
-    fn fingerprint(&self, key: &Key) -> Fingerprint {
+    fn fingerprint(&self, key: KeyRef<'_>) -> Fingerprint {
         self.store.fingerprint(key.as_bytes())
     }
 

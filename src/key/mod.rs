@@ -71,6 +71,12 @@ impl Key {
         &self.0
     }
 
+    /// The key, borrowed.
+    #[inline]
+    pub fn by_ref(&self) -> KeyRef<'_> {
+        KeyRef(&self.0)
+    }
+
     /// The key as text, for people. It reads back as the same key, except where the key was cut to its digest
     /// (`sha256:…`) or holds a lone surrogate.
     pub fn text(&self) -> String {
@@ -157,6 +163,29 @@ impl Key {
         hashed.push(HASHED);
         hashed.extend_from_slice(&Sha256::digest(&bytes));
         Self(hashed)
+    }
+}
+
+/// A [`Key`] that lies somewhere else: most keys are counted without ever being moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyRef<'a>(&'a [u8]);
+
+impl<'a> KeyRef<'a> {
+    /// A key text that is ASCII and short, which is its own canonical form; none if it is not.
+    #[inline]
+    pub fn from_ascii(text: &'a [u8]) -> Option<Self> {
+        (!text.is_empty() && text.len() <= LONGEST && text.is_ascii()).then_some(Self(text))
+    }
+
+    /// The bytes that stores count under.
+    #[inline]
+    pub fn as_bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// The key of its own.
+    pub fn to_key(self) -> Key {
+        Key(Bytes::from_slice(self.0))
     }
 }
 

@@ -2,10 +2,10 @@
 
 use napi::bindgen_prelude::{Env, FromNapiValue, JsObjectValue, Object, Unknown};
 use napi::{JsValue, Result, ValueType, sys};
-use smallvec::SmallVec;
 
 use crate::document::{Document, Value};
 use crate::error::{ConfigError, code};
+use crate::key::{Key, KeyRef};
 
 /// Options nest this deep at most; deeper is a cycle.
 const DEEPEST: usize = 32;
@@ -57,28 +57,17 @@ fn convert<T: FromNapiValue>(env: Env, value: Unknown<'_>) -> Result<T> {
     unsafe { T::from_napi_value(env.raw(), value.raw()) }
 }
 
-/// A string's UTF-16, on the stack when it is of the usual length. None if the value is no string.
-pub(super) type Utf16 = SmallVec<[u16; 128]>;
-
-#[inline]
-pub(super) fn utf16(env: sys::napi_env, value: sys::napi_value) -> Option<Utf16> {
-    let mut units = Utf16::new();
-    let room = units.inline_size();
+/// A string's UTF-16. None if the value is no string.
+pub(super) fn utf16(env: sys::napi_env, value: sys::napi_value) -> Option<Vec<u16>> {
     let mut length = 0;
-    // SAFETY: N-API writes at most `room` units, the closing NUL included, into memory of that many, and says how many.
+    // SAFETY: N-API writes at most as many units as it is told there is room for, the closing NUL included.
     unsafe {
-        let status =
-            sys::napi_get_value_string_utf16(env, value, units.as_mut_ptr(), room, &raw mut length);
-        if status != sys::Status::napi_ok {
+        let asked =
+            sys::napi_get_value_string_utf16(env, value, std::ptr::null_mut(), 0, &raw mut length);
+        if asked != sys::Status::napi_ok {
             return None;
         }
-        if length < room - 1 {
-            units.set_len(length);
-            return Some(units);
-        }
-        // Cut off, perhaps: ask for the whole length and read it again.
-        sys::napi_get_value_string_utf16(env, value, std::ptr::null_mut(), 0, &raw mut length);
-        units.reserve_exact(length + 1);
+        let mut units = vec![0; length + 1];
         sys::napi_get_value_string_utf16(
             env,
             value,
@@ -86,9 +75,9 @@ pub(super) fn utf16(env: sys::napi_env, value: sys::napi_value) -> Option<Utf16>
             length + 1,
             &raw mut length,
         );
-        units.set_len(length);
+        units.truncate(length);
+        Some(units)
     }
-    Some(units)
 }
 
 /// A string as UTF-8; lone surrogates become U+FFFD, which no header holds.
@@ -124,13 +113,39 @@ pub(super) fn number(
 pub(super) fn key(
     env: sys::napi_env,
     value: sys::napi_value,
-) -> std::result::Result<crate::key::Key, ConfigError> {
+) -> std::result::Result<Key, ConfigError> {
     if let Some(units) = utf16(env, value) {
-        crate::key::Key::from_utf16(&units)
-    } else {
-        let problem = format!("must be text, not {}", kind_name(kind(env, value)));
-        Err(ConfigError::of_type(code::INVALID_KEY, "key", problem))
+        return Key::from_utf16(&units);
     }
+    let problem = format!("must be text, not {}", kind_name(kind(env, value)));
+    Err(ConfigError::of_type(code::INVALID_KEY, "key", problem))
+}
+
+/// Room for a key of the usual length.
+pub(super) const USUAL_KEY: usize = 128;
+
+/// A key argument that is short ASCII, as nearly every key is: it comes as the bytes that are counted under, on the
+/// stack. None if it is anything else; [`key`] reads that by its UTF-16, in which lone surrogates stay what they are.
+#[inline]
+pub(super) fn usual_key(
+    env: sys::napi_env,
+    value: sys::napi_value,
+    bytes: &mut [u8; USUAL_KEY],
+) -> Option<KeyRef<'_>> {
+    let mut length = 0;
+    // SAFETY: N-API writes at most as many bytes as there is room for, the closing NUL included.
+    let status = unsafe {
+        sys::napi_get_value_string_utf8(
+            env,
+            value,
+            bytes.as_mut_ptr().cast(),
+            USUAL_KEY,
+            &raw mut length,
+        )
+    };
+    // Text that fills the room may have been cut.
+    let whole = status == sys::Status::napi_ok && length < USUAL_KEY - 4;
+    if whole { KeyRef::from_ascii(&bytes[..length]) } else { None }
 }
 
 pub(super) fn kind(env: sys::napi_env, value: sys::napi_value) -> sys::napi_valuetype {

@@ -7,12 +7,12 @@ use std::rc::Rc;
 use napi::bindgen_prelude::{Env, JsObjectValue, Object, Unknown};
 use napi::{Result, check_status, sys};
 
-use super::arguments::{key, kind, number, utf8, utf16};
+use super::arguments::{USUAL_KEY, key, kind, number, usual_key, utf8, utf16};
 use super::fault::{closed, guarded};
 use super::limiter::{Inner, handle_of};
 use crate::error::{ConfigError, code};
-use crate::key::{Extraction, Given, Request, Source};
-use crate::limiter::{Ask, Undecided};
+use crate::key::{Extraction, Given, KeyRef, Request, Source};
+use crate::limiter::{ActiveRules, Answer, Ask, Undecided};
 
 /// Nothing was decided: the address has to be read.
 const NEEDS_ADDRESS: i32 = 1;
@@ -136,38 +136,56 @@ unsafe extern "C" fn callback<H: Hot>(
 }
 
 fn check_key(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> Answered {
-    let ask = ask(env, arguments, 2)?;
-    let key = key(env, argument(arguments, 1)?)?;
-    let flags = match inner.limiter.check_key(key, ask) {
-        Ok(answer) => {
-            inner.answer(answer, ask.limit);
-            0
-        }
-        Err(undecided) => decided(Err(undecided))?,
-    };
-    Ok(int(env, flags))
+    with_key(inner, env, arguments, |answer, rules, key, ask| {
+        inner.limiter.check_key(answer, rules, key, ask)
+    })
 }
 
 fn peek_key(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> Answered {
+    with_key(inner, env, arguments, |answer, rules, key, ask| {
+        inner.limiter.peek_key(answer, rules, key, ask)
+    })
+}
+
+#[inline]
+fn with_key(
+    inner: &Inner,
+    env: sys::napi_env,
+    arguments: &[sys::napi_value],
+    check: impl Fn(&mut Answer, &ActiveRules, KeyRef<'_>, Ask) -> std::result::Result<(), Undecided>,
+) -> Answered {
     let ask = ask(env, arguments, 2)?;
-    let key = key(env, argument(arguments, 1)?)?;
-    let flags = match inner.limiter.peek_key(key, ask) {
-        Ok(answer) => {
-            inner.answer(answer, ask.limit);
-            0
-        }
-        Err(undecided) => decided(Err(undecided))?,
-    };
-    Ok(int(env, flags))
+    let value = argument(arguments, 1)?;
+    let mut bytes = [0; USUAL_KEY];
+    if let Some(key) = usual_key(env, value, &mut bytes) {
+        return answered(inner, env, |answer, rules| check(answer, rules, key, ask), || 0);
+    }
+    let key = key(env, value)?;
+    answered(inner, env, |answer, rules| check(answer, rules, key.by_ref(), ask), || 0)
 }
 
 fn check_request(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> Answered {
     let ask = ask(env, arguments, 3)?;
     let extraction = extract(inner, env, arguments, 1, arguments.get(5).copied());
-    let flags = match inner.limiter.check_request(&extraction, ask) {
-        Ok(answer) => {
-            inner.answer(answer, ask.limit);
-            noteworthy(&extraction)
+    let check = |answer: &mut Answer, rules: &ActiveRules| {
+        inner.limiter.check_request(answer, rules, &extraction, ask)
+    };
+    answered(inner, env, check, || noteworthy(&extraction))
+}
+
+/// Decides, writes the decision for JavaScript, and gives the flags.
+#[inline]
+fn answered(
+    inner: &Inner,
+    env: sys::napi_env,
+    check: impl FnOnce(&mut Answer, &ActiveRules) -> std::result::Result<(), Undecided>,
+    note: impl FnOnce() -> i32,
+) -> Answered {
+    let mut answer = inner.last.borrow_mut();
+    let flags = match check(&mut answer, inner.rules.borrow_mut().load()) {
+        Ok(()) => {
+            inner.write(&answer);
+            note()
         }
         Err(undecided) => decided(Err(undecided))?,
     };

@@ -17,8 +17,9 @@ use super::{hot, output};
 use crate::document::{Document, Value};
 use crate::error::{ConfigError, code};
 use crate::key::Source;
-use crate::limiter::{Answer, Ask, Limiter, Receipt, RuleHandle};
+use crate::limiter::{Answer, Ask, CachedRules, Limiter, Receipt, RuleHandle};
 use crate::watch::{Fingerprint, RulesFile, Watch, watch};
+use crate::whole::floor;
 
 /// A rule's handle is one number in JavaScript: the version of the rules above, the index below.
 const INDEXES: f64 = 1_048_576.0;
@@ -26,22 +27,27 @@ const INDEXES: f64 = 1_048_576.0;
 /// What the checks and the class share. It stays on one thread; only `limiter` is seen by others.
 pub(super) struct Inner {
     pub(super) limiter: Arc<Limiter>,
+    pub(super) rules: RefCell<CachedRules>,
     /// Where decisions are written. Strong: the array lives as long as this.
     output: RefCell<Float64Array>,
-    /// The last answer, for what is asked about it afterwards.
-    pub(super) last: RefCell<Option<(Answer, Option<f64>)>>,
+    /// The last answer: written by each check, and kept for what is asked about it afterwards.
+    pub(super) last: RefCell<Answer>,
     pub(super) closed: Cell<bool>,
 }
 
 impl Inner {
-    /// Writes a decision for JavaScript, and remembers the answer.
+    /// Writes an answer for JavaScript.
     #[inline]
-    pub(super) fn answer(&self, answer: Answer, limit: Option<f64>) {
+    pub(super) fn write(&self, answer: &Answer) {
         let mut output = self.output.borrow_mut();
         // SAFETY: JavaScript reads the array only after the running call has returned, and never detaches it.
         let output = unsafe { output.as_mut() };
-        output::write(output, &answer.decision, self.limiter.headers(), handle_number(answer.rule));
-        *self.last.borrow_mut() = Some((answer, limit));
+        output::write(
+            output,
+            &answer.decision,
+            self.limiter.headers(),
+            handle_number(answer.ask.rule),
+        );
     }
 }
 
@@ -117,7 +123,9 @@ impl NativeLimiter {
             return Err(throw(env, ConfigError::of_type(code::INTERNAL, "output", problem)));
         }
         let output = RefCell::new(output);
-        let inner = Inner { limiter, output, last: RefCell::default(), closed: Cell::new(false) };
+        let rules = RefCell::new(limiter.cached_rules());
+        let inner =
+            Inner { limiter, rules, output, last: RefCell::default(), closed: Cell::new(false) };
         Ok(Self { inner: Rc::new(inner), watch })
     }
 
@@ -232,18 +240,13 @@ impl NativeLimiter {
     /// The values of the text headers for the last decision.
     #[napi(catch_unwind)]
     pub fn header_texts(&self) -> Vec<String> {
-        let last = self.inner.last.borrow();
-        last.as_ref().map_or_else(Vec::new, |(answer, limit)| {
-            self.inner.limiter.header_texts(answer, *limit)
-        })
+        self.inner.limiter.header_texts(&self.inner.last.borrow())
     }
 
     /// A receipt for what the last decision charged; undefined if it charged nothing.
     #[napi(catch_unwind)]
     pub fn charge(&self) -> Option<NativeReceipt> {
-        let last = self.inner.last.borrow();
-        let receipt = last.as_ref()?.0.receipt.clone()?;
-        Some(NativeReceipt { receipt })
+        self.inner.last.borrow().receipt().map(|receipt| NativeReceipt { receipt })
     }
 
     /// Gives back what a receipt is for.
@@ -267,7 +270,11 @@ impl NativeLimiter {
         let refund = || {
             let key = key(env.raw(), key_text.raw())?;
             let cost = number(env.raw(), Some(cost.raw()), code::INVALID_COST, "cost")?;
-            hot::decided(limiter.refund_key(&key, Ask { rule: handle_of(rule), cost, limit: None }))
+            hot::decided(limiter.refund_key(
+                &limiter.rules(),
+                &key,
+                Ask { rule: handle_of(rule), cost, limit: None },
+            ))
         };
         refund().map(|_| ()).map_err(|error| throw(env, error))
     }
@@ -369,7 +376,11 @@ pub(super) fn handle_number(rule: RuleHandle) -> f64 {
     reason = "the casts saturate, and the sum is compared"
 )]
 pub(super) fn handle_of(number: f64) -> RuleHandle {
-    let version = (number / INDEXES).floor();
+    // By far the most: the only rule of a limiter, or the first of its first rules.
+    if number == 0.0 {
+        return RuleHandle { version: 0, index: 0 };
+    }
+    let version = floor(number.max(0.0) / INDEXES);
     let rule = RuleHandle { version: version as u32, index: (number - version * INDEXES) as u32 };
     if handle_number(rule) == number {
         rule

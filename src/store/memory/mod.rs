@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use siphasher::sip128::SipHasher13;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use crate::algorithm::State;
 use crate::clock::Clock;
@@ -30,7 +30,7 @@ const KEYS_PER_SHARD: usize = 4096;
 const MOST_SHARDS: usize = 1024;
 
 /// A key as the store knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fingerprint(u128);
 
 /// A policy that the store knows: [`MemoryStore::track`] makes it.
@@ -160,22 +160,34 @@ impl MemoryStore {
 
     /// Decides a request: all policies of all charges take `cost`, or none does.
     pub fn check(&self, charges: &[Charge<'_>], cost: f64) -> Decision {
-        let now = self.clock.now();
-        let mut locked = self.lock(charges);
-        if let Some(decision) = self.blocked(&mut locked, charges, now) {
-            return decision;
-        }
-        for (_, shard) in &mut locked.guards {
+        let mut decision = Decision::uncounted(Outcome::Degraded, 0.0);
+        self.check_into(&mut decision, charges, cost);
+        decision
+    }
+
+    /// [`MemoryStore::check`] for the hot path: the decision is written where it is wanted. Nearly every check is of one key
+    /// under one policy: one lock, one look into the table, nothing allocated.
+    #[inline]
+    pub fn check_into(&self, decision: &mut Decision, charges: &[Charge<'_>], cost: f64) {
+        if let [Charge { key, policies: [tracked] }] = charges {
+            let now = self.clock.now();
+            let mut shard = self.shards[self.place(*key)].0.lock();
+            if let Some(left) = shard.blocked_for(key.0, now) {
+                *decision = Decision {
+                    blocked_for: Some(left),
+                    ..Decision::uncounted(Outcome::Denylisted, now)
+                };
+                return;
+            }
             shard.sweep_a_little(self, now);
+            if let Some(entry) = shard.find(key.of(tracked))
+                && !entry.state.will_grow()
+            {
+                return decision
+                    .set_one(now, |answer| self.check_entry(answer, entry, tracked, cost, 0, now));
+            }
         }
-        if let [Charge { key, policies: [tracked] }] = charges
-            && let Some(entry) = locked.shard(self.place(*key)).find(key.of(tracked))
-            && !entry.state.will_grow()
-        {
-            let answer = self.check_entry(entry, tracked, cost, 0, now);
-            return Decision::of(smallvec![answer], now);
-        }
-        Decision::of(self.check_all(&mut locked, charges, cost, now), now)
+        *decision = self.check_all(charges, cost);
     }
 
     /// What [`MemoryStore::check`] would answer; takes nothing, writes nothing.
@@ -293,23 +305,36 @@ impl MemoryStore {
     #[inline]
     fn check_entry(
         &self,
+        answer: &mut PolicyState,
         entry: &mut Entry,
         tracked: &Tracked,
         cost: f64,
         reserved: usize,
         now: f64,
-    ) -> PolicyState {
+    ) {
         if cost > 0.0 {
             entry.set_limit(&tracked.policy);
         }
         let weight = entry.state.weight();
-        let answer = entry.state.check(&tracked.policy, cost, now);
+        entry.state.check_into(answer, &tracked.policy, cost, now);
         self.reweigh(weight + reserved, entry.state.weight());
-        answer
     }
 
-    /// All policies, all or nothing: ask each, make room for what is new, then take.
-    fn check_all(
+    /// All policies, all or nothing.
+    fn check_all(&self, charges: &[Charge<'_>], cost: f64) -> Decision {
+        let now = self.clock.now();
+        let mut locked = self.lock(charges);
+        if let Some(decision) = self.blocked(&mut locked, charges, now) {
+            return decision;
+        }
+        for (_, shard) in &mut locked.guards {
+            shard.sweep_a_little(self, now);
+        }
+        Decision::of(self.decide(&mut locked, charges, cost, now), now)
+    }
+
+    /// Asks each policy, makes room for what is new, then takes.
+    fn decide(
         &self,
         locked: &mut Locked<'_>,
         charges: &[Charge<'_>],
@@ -388,7 +413,9 @@ impl MemoryStore {
                 entry.state.join_newest(&tracked.policy, now);
                 self.reweigh(weight, entry.state.weight());
             }
-            return self.check_entry(entry, tracked, cost, room.weight(), now);
+            let mut answer = PolicyState::default();
+            self.check_entry(&mut answer, entry, tracked, cost, room.weight(), now);
+            return answer;
         }
         let mut state = State::fresh(&tracked.policy, now);
         let answer = state.check(&tracked.policy, cost, now);

@@ -71,10 +71,12 @@ pub(super) struct Shard {
     crowded: Option<(f64, f64)>,
 }
 
-/// A sweep comes every so many checks and looks at as many buckets, which lie side by side in memory.
-const SWEEP: u32 = 8;
+/// A sweep comes every so many checks,
+const SWEEP: u32 = 16;
+/// and looks at so many buckets, which lie side by side in memory.
+const SWEPT: usize = 8;
 /// So many checks later, another shard has its turn: without that, what expired would stay where nobody checks any more.
-const SWEEP_ELSEWHERE: u32 = 8 * SWEEP;
+const SWEEP_ELSEWHERE: u32 = 4 * SWEEP;
 /// Buckets that are looked at then, and as many more if there was something to drop.
 const SWEEP_IDLE: usize = 32;
 /// Buckets that every new state sweeps, so that the sweep is faster than growth.
@@ -155,7 +157,7 @@ impl Shard {
     pub(super) fn sweep_a_little(&mut self, store: &MemoryStore, now: f64) {
         self.ticks = self.ticks.wrapping_add(1);
         if self.ticks.is_multiple_of(SWEEP) {
-            self.sweep(store, SWEEP as usize, &[], now);
+            self.sweep(store, SWEPT, &[], now);
             if self.ticks.is_multiple_of(SWEEP_ELSEWHERE) {
                 self.elsewhere = self.elsewhere.wrapping_add(1);
                 store.sweep_elsewhere(self.elsewhere, now);

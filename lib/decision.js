@@ -1,0 +1,106 @@
+// Builds a Decision from the numbers that the native core left in the shared output; contract: src/node.
+// Always the same fields in the same order, so that V8 keeps one shape for all of them.
+'use strict'
+
+const { output } = require('./addon.js')
+
+const OUTCOMES = ['allowed', 'denied', 'allowlisted', 'denylisted', 'degraded']
+const DENIED = 1
+const DENYLISTED = 3
+
+const OUTCOME = 0
+const COUNT = 1
+const BINDING = 2
+const RETRY_AFTER_SECONDS = 4
+const BLOCKED_FOR = 5
+const DELAY = 6
+const RULE = 7
+/** Where the numeric header values begin. */
+const HEADERS = 8
+const POLICIES = 16
+const POLICY_LENGTH = 7
+
+/**
+ * The last native decision.
+ * @param {string[]} names of the policies of its rule
+ * @param {boolean} shadow whether it only reports: then it allows and delays nothing, and `outcome` says how it came out
+ * @returns {import('..').Decision}
+ */
+function readDecision(names, shadow) {
+  const outcome = output[OUTCOME]
+  const count = output[COUNT]
+  if (count === 0) return uncounted(outcome, shadow)
+  const policies = []
+  for (let index = 0, at = POLICIES; index < count; index++, at += POLICY_LENGTH) {
+    const retryAfterMs = output[at + 5]
+    policies.push({
+      policy: names[index] ?? '',
+      allowed: output[at] === 1,
+      limit: output[at + 1],
+      remaining: output[at + 2],
+      resetAt: output[at + 3],
+      nextAt: output[at + 4],
+      retryAfterMs: retryAfterMs < 0 ? null : retryAfterMs,
+      delayMs: output[at + 6]
+    })
+  }
+  const bound = policies[output[BINDING]]
+  return {
+    allowed: shadow || outcome !== DENIED,
+    outcome: OUTCOMES[outcome],
+    limit: bound.limit,
+    remaining: bound.remaining,
+    resetAt: bound.resetAt,
+    nextAt: bound.nextAt,
+    retryAfterMs: bound.retryAfterMs,
+    delayMs: shadow ? 0 : output[DELAY],
+    policy: bound.policy,
+    policies
+  }
+}
+
+/** A decision without numbers, for nobody counted any. */
+function uncounted(outcome, shadow) {
+  const refused = outcome === DENYLISTED
+  const blockedFor = output[BLOCKED_FOR]
+  return {
+    allowed: shadow || !refused,
+    outcome: OUTCOMES[outcome],
+    limit: 0,
+    remaining: 0,
+    resetAt: 0,
+    nextAt: 0,
+    retryAfterMs: refused ? (blockedFor < 0 ? null : blockedFor) : 0,
+    delayMs: 0,
+    policy: '',
+    policies: []
+  }
+}
+
+/**
+ * The decision about what no rule limits.
+ * @returns {import('..').Decision}
+ */
+function unlimited() {
+  return {
+    allowed: true,
+    outcome: 'allowed',
+    limit: 0,
+    remaining: 0,
+    resetAt: 0,
+    nextAt: 0,
+    retryAfterMs: 0,
+    delayMs: 0,
+    policy: '',
+    policies: []
+  }
+}
+
+module.exports = {
+  COUNT,
+  HEADERS,
+  RETRY_AFTER_SECONDS,
+  RULE,
+  readDecision,
+  unlimited
+}
