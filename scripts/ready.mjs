@@ -1,5 +1,5 @@
-// `npm run ready`: every gate, in the order of CI. All of them run, whatever fails; the last lines say what failed and what
-// was skipped.
+// `npm run ready`: every gate, in the order of CI. All of them run, whatever fails; what was skipped is
+// said before the tests, what failed last of all.
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import path from 'node:path'
 
@@ -27,7 +27,7 @@ const GATES = [
       run('napi', 'create-npm-dirs') &&
       run('git', 'diff', '--exit-code', '--', ...GENERATED)
   ],
-  ['lockfile', checkLockfile],
+  ['lockfiles', checkLockfiles],
   ['package', checkPackage],
   ['spelling', () => (has('typos') ? run('typos') : 'typos is not installed (pip install typos)')],
   ['luacheck', luacheck],
@@ -37,7 +37,10 @@ const GATES = [
       has('cargo-deny')
         ? run('cargo', 'deny', 'check', 'licenses', 'bans', 'sources')
         : 'cargo-deny is not installed (cargo install cargo-deny)'
-  ],
+  ]
+]
+
+const TESTS = [
   ['Rust tests', testRust],
   ['Node tests', testNode]
 ]
@@ -46,15 +49,18 @@ await main(() => {
   install()
   const failed = []
   const skipped = []
-  for (const [name, gate] of GATES) {
+  const pass = ([name, gate]) => {
     console.log(`\n── ${name}`)
     const passed = gate()
     if (typeof passed === 'string') skipped.push(`${name}: ${passed}`)
     else if (!passed) failed.push(name)
   }
+  GATES.forEach(pass)
+  // Said before the tests, whose own last lines are the last of all.
   for (const reason of skipped) console.log(`skipped ${reason}`)
+  if (failed.length === 0) console.log(`all other gates passed`)
+  TESTS.forEach(pass)
   if (failed.length > 0) throw new Failure(`not ready: ${failed.join(', ')}`)
-  console.log('ready')
 })
 
 function features() {
@@ -71,19 +77,23 @@ function has(command) {
 }
 
 function luacheck() {
-  if (!existsSync(path.join(root, 'lua'))) return true
+  if (!existsSync(path.join(root, 'lua'))) return report([], 'there is no Lua yet')
   return has('luacheck') ? run('luacheck', 'lua') : 'luacheck is not installed (apt-get install lua-check)'
 }
 
 /** Installing must run nobody's code, and must work with whatever registry the machine is set up for. */
-function checkLockfile() {
-  const { packages } = JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8'))
+function checkLockfiles() {
   const wrong = []
-  for (const [place, entry] of Object.entries(packages)) {
-    if (/^https?:/.test(entry.resolved ?? '')) wrong.push(`${place} names a registry: ${entry.resolved}`)
-    if (entry.hasInstallScript) wrong.push(`${place} has an install script`)
+  let count = 0
+  for (const lockfile of ['package-lock.json', 'benchmark/package-lock.json']) {
+    const { packages } = JSON.parse(readFileSync(path.join(root, lockfile), 'utf8'))
+    for (const [place, { resolved, hasInstallScript }] of Object.entries(packages)) {
+      count += 1
+      if (/^https?:/.test(resolved ?? '')) wrong.push(`${lockfile}: ${place} names a registry: ${resolved}`)
+      if (hasInstallScript) wrong.push(`${lockfile}: ${place} has an install script`)
+    }
   }
-  return report(wrong, `${Object.keys(packages).length} entries`)
+  return report(wrong, `${count} entries`)
 }
 
 /** npm leaves out what it does not find, so that a package can be published without its loader. */

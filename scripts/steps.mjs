@@ -82,7 +82,7 @@ function packagesOf(lockfile) {
 export function build() {
   if (isBuilt()) return
   console.log(
-    'Building the native addon in the debug profile, about a minute (`npm run build` makes the fast one)…'
+    'Building the native addon in the debug profile, a minute or two (`npm run build` makes the fast one)…'
   )
   hostTarget()
   if (!run('npm', 'run', '--silent', 'build:debug')) throw new Failure('the addon could not be built')
@@ -123,10 +123,17 @@ export function testNode() {
 /** Runs a script's steps; a failure ends the process with its message. */
 export async function main(steps) {
   try {
+    checkNode()
     await steps()
   } catch (error) {
     if (!(error instanceof Failure)) throw error
     console.error(error.message)
     process.exitCode = 1
   }
+}
+
+function checkNode() {
+  const [major, minor] = process.versions.node.split('.').map(Number)
+  if (major > 20 || (major === 20 && minor >= 17)) return
+  throw new Failure(`Node.js 20.17 or newer is needed; this is ${process.versions.node}`)
 }
