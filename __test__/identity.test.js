@@ -3,6 +3,7 @@
 
 const assert = require('node:assert/strict')
 const fs = require('node:fs')
+const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
 const { test } = require('node:test')
@@ -74,6 +75,33 @@ for (const framework of FRAMEWORKS) {
     assert.deepEqual(await app.statuses(6), [...times(5, 200), 429])
     assert.equal(logger.of('warn').filter((line) => /without an address/.test(line)).length, 1)
     assert.doesNotMatch(await app.keyOf({ headers: {} }), /undefined|null/)
+  })
+
+  test(`K07 ${framework}: a client that is gone before the check is decided without an address or an error`, async (t) => {
+    const logger = memoryLogger()
+    const errors = []
+    let checked
+    const done = new Promise((resolve) => (checked = resolve))
+    const gone = (raw) => new Promise((resolve) => raw.socket.once('close', resolve))
+    const app = await serve(
+      t,
+      framework,
+      limited({ limit: 0, logger, onDenied: (req) => checked(req.rateLimit) }),
+      {
+        before(app) {
+          if (isFastify(framework)) {
+            app.addHook('onRequest', async (req) => gone(req.raw))
+            app.addHook('onError', async (req, reply, error) => void errors.push(error))
+          } else app.use((req, res, next) => void gone(req).then(() => next()))
+        }
+      }
+    )
+    const socket = net.connect(app.port, '127.0.0.1')
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n', () => socket.resetAndDestroy())
+    socket.on('error', () => {})
+    assert.equal((await done).outcome, 'denied')
+    assert.deepEqual(errors, [])
+    assert.deepEqual(logger.of('error'), [])
   })
 
   test(`K08 ${framework}: without an API key the address counts, in its own name space`, async (t) => {

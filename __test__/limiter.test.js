@@ -119,7 +119,9 @@ test('stats count by outcome and say how many keys are held', async () => {
     keys: 2,
     evicted: 0,
     overflowed: 0,
-    blocked: 0
+    blocked: 0,
+    misses: {},
+    batches: 0
   })
 })
 

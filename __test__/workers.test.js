@@ -23,6 +23,7 @@ test('N04 two worker threads and the main thread with one name admit exactly the
   await Promise.all(workers.map((worker) => once(worker, 'message')))
   const limiter = createRateLimiter(options)
   const answers = workers.map((worker) => once(worker, 'message'))
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin, a window has
   for (const worker of workers) worker.postMessage('go')
   let allowed = 0
   let denied = 0

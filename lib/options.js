@@ -186,12 +186,12 @@ function readSwitch(options, name, code) {
   throw typeError(code, name, `must be true or false, not ${found(value)}`)
 }
 
-function readWord(options, name, code, words) {
+function readWord(options, name, code, choices) {
   const value = options[name]
   if (!given(value)) return undefined
-  const allowed = `must be one of ${words.map((word) => `'${word}'`).join(', ')}, not ${found(value)}`
+  const allowed = `must be one of ${choices.map((word) => `'${word}'`).join(', ')}, not ${found(value)}`
   if (typeof value !== 'string') throw typeError(code, name, allowed)
-  if (!words.includes(value)) throw rangeError(code, name, allowed)
+  if (!choices.includes(value)) throw rangeError(code, name, allowed)
   return value
 }
 
