@@ -170,8 +170,9 @@ impl MemoryStore {
     #[inline]
     pub fn check_into(&self, decision: &mut Decision, charges: &[Charge<'_>], cost: f64) {
         if let [Charge { key, policies: [tracked] }] = charges {
-            let now = self.clock.now();
             let mut shard = self.shards[self.place(*key)].0.lock();
+            // Under the lock, here and below: a thread that waited must not decide by the time before it waited.
+            let now = self.clock.now();
             if let Some(left) = shard.blocked_for(key.0, now) {
                 *decision = Decision {
                     blocked_for: Some(left),
@@ -192,8 +193,8 @@ impl MemoryStore {
 
     /// What [`MemoryStore::check`] would answer; takes nothing, writes nothing.
     pub fn peek(&self, charges: &[Charge<'_>], cost: f64) -> Decision {
-        let now = self.clock.now();
         let mut locked = self.lock(charges);
+        let now = self.clock.now();
         if let Some(decision) = self.blocked(&mut locked, charges, now) {
             return decision;
         }
@@ -207,8 +208,8 @@ impl MemoryStore {
 
     /// Gives `cost` back under every policy: what was taken at `since`, or without it the newest.
     pub fn refund(&self, charges: &[Charge<'_>], cost: f64, since: Option<f64>) {
-        let now = self.clock.now();
         let mut locked = self.lock(charges);
+        let now = self.clock.now();
         for (key, tracked) in each(charges) {
             let shard = locked.shard(self.place(key));
             if let Some(entry) = shard.find(key.of(tracked)) {
@@ -233,8 +234,8 @@ impl MemoryStore {
 
     /// Denies a key for `duration` microseconds, whatever its states say.
     pub fn block(&self, key: Fingerprint, duration: f64) {
-        let now = self.clock.now();
         let mut shard = self.shards[self.place(key)].0.lock();
+        let now = self.clock.now();
         let before = shard.blocks.len();
         shard.block(key.0, duration, now);
         self.reblock(before, shard.blocks.len());
@@ -242,8 +243,8 @@ impl MemoryStore {
 
     /// Ends a block. Says whether there was one.
     pub fn unblock(&self, key: Fingerprint) -> bool {
-        let now = self.clock.now();
         let mut shard = self.shards[self.place(key)].0.lock();
+        let now = self.clock.now();
         let was_blocked = shard.blocked_for(key.0, now).is_some();
         let before = shard.blocks.len();
         shard.blocks.remove(&key.0);
@@ -322,8 +323,8 @@ impl MemoryStore {
 
     /// All policies, all or nothing.
     fn check_all(&self, charges: &[Charge<'_>], cost: f64) -> Decision {
-        let now = self.clock.now();
         let mut locked = self.lock(charges);
+        let now = self.clock.now();
         if let Some(decision) = self.blocked(&mut locked, charges, now) {
             return decision;
         }
