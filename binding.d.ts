@@ -30,8 +30,8 @@ export declare class NativeLimiter {
   constructor(options: object, output: Float64Array, notify: (level: string, message: string) => void)
   /** A limiter with options of its own over the same counters' store. */
   derive(options: object, scope: string, output: Float64Array): NativeLimiter
-  /** The functions that decide: `checkKey`, `peekKey` and `checkRequest`, plain and fast. */
-  hot(): Record<'checkKey' | 'peekKey' | 'checkRequest' | 'keyOf', Function>
+  /** The functions that decide: `checkKey`, `peekKey` and `checkRequest`, plain and fast. `checkPlain` takes a key alone. */
+  hot(): Record<'checkPlain' | 'checkKey' | 'peekKey' | 'checkRequest' | 'keyOf', Function>
   /** What to read from a request: `address`, `header`, `authorization`, `custom` or `composite`. */
   get source(): string
   /** The header of API keys, in lower case. */

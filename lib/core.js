@@ -32,6 +32,7 @@ class Core {
   constructor(native, options, settings, logger) {
     this.native = native
     const hot = native.hot()
+    this.checkPlain = hot.checkPlain
     this.checkKey = hot.checkKey
     this.peekKey = hot.peekKey
     this.options = options

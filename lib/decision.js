@@ -11,12 +11,13 @@ const DENYLISTED = 3
 const OUTCOME = 0
 const COUNT = 1
 const BINDING = 2
-const RETRY_AFTER_SECONDS = 4
-const BLOCKED_FOR = 5
-const DELAY = 6
-const RULE = 7
+const RULE = 3
+const BLOCKED_FOR = 4
+const DELAY = 5
+/** Of a request only, like the headers. */
+const RETRY_AFTER_SECONDS = 6
 /** Where the numeric header values begin. */
-const HEADERS = 8
+const HEADERS = 7
 const POLICIES = 16
 const POLICY_LENGTH = 7
 
@@ -30,21 +31,13 @@ function readDecision(names, shadow) {
   const outcome = output[OUTCOME]
   const count = output[COUNT]
   if (count === 0) return uncounted(outcome, shadow)
-  const policies = []
-  for (let index = 0, at = POLICIES; index < count; index++, at += POLICY_LENGTH) {
-    const retryAfterMs = output[at + 5]
-    policies.push({
-      policy: names[index] ?? '',
-      allowed: output[at] === 1,
-      limit: output[at + 1],
-      remaining: output[at + 2],
-      resetAt: output[at + 3],
-      nextAt: output[at + 4],
-      retryAfterMs: retryAfterMs < 0 ? null : retryAfterMs,
-      delayMs: output[at + 6]
-    })
+  const first = readPolicy(names[0] ?? '', POLICIES)
+  // One policy is by far the most, and a list that is written out has no room to spare: `push` makes room for 17.
+  const policies = [first]
+  for (let index = 1; index < count; index++) {
+    policies.push(readPolicy(names[index] ?? '', POLICIES + index * POLICY_LENGTH))
   }
-  const bound = policies[output[BINDING]]
+  const bound = count === 1 ? first : policies[output[BINDING]]
   return {
     allowed: shadow || outcome !== DENIED,
     outcome: OUTCOMES[outcome],
@@ -53,10 +46,30 @@ function readDecision(names, shadow) {
     resetAt: bound.resetAt,
     nextAt: bound.nextAt,
     retryAfterMs: bound.retryAfterMs,
-    delayMs: shadow ? 0 : output[DELAY],
+    delayMs: shadow ? 0 : small(output[DELAY]),
     policy: bound.policy,
     policies
   }
+}
+
+function readPolicy(policy, at) {
+  const retryAfterMs = output[at + 5]
+  return {
+    policy,
+    allowed: output[at] === 1,
+    // Amounts are whole and at most 10⁹.
+    limit: output[at + 1] | 0,
+    remaining: output[at + 2] | 0,
+    resetAt: output[at + 3],
+    nextAt: output[at + 4],
+    retryAfterMs: retryAfterMs < 0 ? null : small(retryAfterMs),
+    delayMs: small(output[at + 6])
+  }
+}
+
+/** The same number; 0, which is most waits, without a box on the heap. */
+function small(number) {
+  return number === 0 ? 0 : number
 }
 
 /** A decision without numbers, for nobody counted any. */

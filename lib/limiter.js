@@ -37,7 +37,7 @@ class RateLimiter {
     const core = this.#core
     if (options !== undefined || core.hasRules) return this.#ask(core.checkKey, key, options)
     // Arguments that are not there cost nothing: 60 of 340 ns (benchmark/memory.mjs).
-    core.checkKey(0, key)
+    core.checkPlain(key)
     return core.decision(core.shadow)
   }
 
@@ -105,8 +105,8 @@ class RateLimiter {
     do {
       rule = this.#ruleOf(options)
       if (rule < 0) return unlimited()
-      // Other rules may have come into force since: then the answer is STALE_RULE, and nothing was decided.
-    } while (native(rule, key, options?.cost, options?.limit) !== 0)
+      // Other rules may have come into force since: then the answer is STALE_RULE, and nothing was decided; a decision has no flags.
+    } while (native(rule, key, options?.cost, options?.limit) !== undefined)
     return core.decision(core.shadow)
   }
 

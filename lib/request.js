@@ -57,7 +57,7 @@ class RequestSource {
     let flags = plain
       ? check(rule, address, credential)
       : check(rule, address, credential, cost, limit, keysFinal)
-    if (flags === 0) return 0
+    if (flags === undefined) return 0
     if (flags & NEEDS_ADDRESS) {
       address = addressOf(req)
       flags = check(rule, address, credential, cost, limit, keysFinal)

@@ -6,7 +6,7 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Microseconds in a millisecond.
 pub const MILLISECOND: f64 = 1e3;
@@ -55,12 +55,12 @@ impl Clock {
 /// The anchor: one pair of wall-clock and monotonic time for the whole process, so that all limiters agree.
 #[inline]
 fn system_now() -> f64 {
-    static ANCHOR: OnceLock<(f64, Instant)> = OnceLock::new();
-    let (wall, instant) = ANCHOR.get_or_init(|| {
+    static ANCHOR: OnceLock<(f64, Start)> = OnceLock::new();
+    let (wall, start) = ANCHOR.get_or_init(|| {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        (micros(wall), Instant::now())
+        (micros(wall), Start::now())
     });
-    wall + micros(instant.elapsed())
+    wall + start.micros()
 }
 
 /// A duration in whole microseconds, which stay below 2^53 until the year 2255 even when counted from 1970.
@@ -68,4 +68,39 @@ fn system_now() -> f64 {
 #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 need 31 bits")]
 fn micros(duration: Duration) -> f64 {
     duration.as_secs() as f64 * SECOND + f64::from(duration.subsec_micros())
+}
+
+/// An instant of the monotonic clock, in nanoseconds. [`std::time::Instant`] takes 72 of 677 instructions of a check more,
+/// for what a clock cannot do: seconds and nanoseconds checked, subtracted and carried apart.
+#[cfg(unix)]
+struct Start(i64);
+
+#[cfg(unix)]
+impl Start {
+    #[inline]
+    fn now() -> Self {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        Self(now.tv_sec * 1_000_000_000 + now.tv_nsec)
+    }
+
+    /// Whole microseconds since.
+    #[inline]
+    #[expect(clippy::cast_precision_loss, reason = "below 2^53 for 285 years")]
+    fn micros(&self) -> f64 {
+        ((Self::now().0 - self.0) / 1000) as f64
+    }
+}
+
+#[cfg(not(unix))]
+struct Start(std::time::Instant);
+
+#[cfg(not(unix))]
+impl Start {
+    fn now() -> Self {
+        Self(std::time::Instant::now())
+    }
+
+    fn micros(&self) -> f64 {
+        micros(self.0.elapsed())
+    }
 }

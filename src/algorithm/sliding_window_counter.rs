@@ -37,12 +37,26 @@ fn weigh(prev: f64, elapsed: f64, window: f64) -> f64 {
     prev * (1.0 - elapsed / window)
 }
 
+impl SlidingWindowCounter {
+    /// The number of the window that `now` lies in: floor(now / window). Mostly it is the one that is stored, which is told
+    /// without a division: times are whole and below 2^53, so that the products are exact.
+    #[inline]
+    fn number_at(&self, policy: &Policy, now: f64) -> f64 {
+        let start = self.number * policy.window;
+        if start <= now && now < start + policy.window {
+            self.number
+        } else {
+            floor(now / policy.window)
+        }
+    }
+}
+
 impl Counter for SlidingWindowCounter {
     type Standing = Standing;
 
     #[inline]
     fn at(&self, policy: &Policy, now: f64) -> Standing {
-        let number = floor(now / policy.window);
+        let number = self.number_at(policy, now);
         let (prev, cur) = if number <= self.number {
             (self.prev, self.cur)
         } else if number == self.number + 1.0 {
@@ -52,7 +66,9 @@ impl Counter for SlidingWindowCounter {
         };
         let (prev, cur) = (f64::from(prev), f64::from(cur));
         let start = number * policy.window;
-        Standing { prev, cur, number, start, weighted: weigh(prev, now - start, policy.window) }
+        // Nothing weighs nothing, whatever is left of its window, and a division less is 4 ns.
+        let weighted = if prev > 0.0 { weigh(prev, now - start, policy.window) } else { 0.0 };
+        Standing { prev, cur, number, start, weighted }
     }
 
     #[inline]
@@ -84,8 +100,11 @@ impl Counter for SlidingWindowCounter {
         } else {
             (next, cur, limit - cost)
         };
-        let guess = from + ceil(window * (1.0 - room / counted));
-        let passes = |instant: f64| {
+        // What is half a step of doubles above the limit is rounded down to it, which is 215 µs of an hour at 10⁹. Divided
+        // last, a whole result stays whole: `1 - room / counted` would often be a microsecond too late.
+        let room = room + (limit.next_up() - limit) / 2.0;
+        let guess = from + ceil(window * (counted - room) / counted);
+        let passes = move |instant: f64| {
             if instant < next {
                 weigh(prev, instant - start, window) + cur + cost <= limit
             } else if instant < next + window {

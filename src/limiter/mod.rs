@@ -8,6 +8,7 @@ mod options;
 mod rules;
 
 pub use answer::{Answer, Ask, Receipt, RuleHandle, Undecided};
+use rules::Lists;
 pub use rules::{ActiveRules, CachedRules};
 
 use std::sync::Arc;
@@ -37,8 +38,7 @@ pub struct Limiter {
     headers: Headers,
     shadow: bool,
     per_address: Option<(Tracked, String)>,
-    allow: List,
-    deny: List,
+    lists: Lists,
     cost_is_function: bool,
     /// Whether rules were given, so that a request has to be matched.
     has_rules: bool,
@@ -116,7 +116,7 @@ impl Limiter {
 
     #[inline]
     fn lists_addresses(&self, rules: &ActiveRules) -> bool {
-        [&self.allow, &self.deny, &rules.allow, &rules.deny].iter().any(|list| list.has_addresses())
+        self.lists.have_addresses || rules.lists.have_addresses
     }
 
     /// The store's time, as `exp` and `nbf` of a token need it.
@@ -302,14 +302,14 @@ impl Limiter {
         address: Option<&Address>,
         key: KeyRef<'_>,
     ) -> Option<Outcome> {
-        if [&self.deny, &self.allow, &rules.deny, &rules.allow].iter().all(|list| list.is_empty()) {
+        if self.lists.are_empty && rules.lists.are_empty {
             return None;
         }
         let key = key.to_key();
         let on = |list: &List| !list.is_empty() && list.matches(address, &key);
-        if on(&self.deny) || on(&rules.deny) {
+        if on(&self.lists.deny) || on(&rules.lists.deny) {
             Some(Outcome::Denylisted)
-        } else if on(&self.allow) || on(&rules.allow) {
+        } else if on(&self.lists.allow) || on(&rules.lists.allow) {
             Some(Outcome::Allowlisted)
         } else {
             None

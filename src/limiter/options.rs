@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+use super::rules::Lists;
 use super::{ActiveRules, Limiter};
 use crate::clock::Clock;
 use crate::document::{Document, Field, Value};
@@ -112,8 +113,7 @@ impl Limiter {
             headers,
             shadow,
             per_address,
-            allow,
-            deny,
+            lists: Lists::new(deny, allow),
             cost_is_function,
             has_rules: options.get("rules").is_some(),
             rules: Arc::new(ArcSwap::from_pointee(active)),

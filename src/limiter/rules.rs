@@ -20,8 +20,24 @@ pub struct ActiveRules {
     pub version: u32,
     pub(super) set: RuleSet,
     tracked: Vec<Vec<Tracked>>,
-    pub(super) allow: List,
+    pub(super) lists: Lists,
+}
+
+/// `deny` and `allow`. Whether they hold anything is asked of every check, and was 34 of its 677 instructions.
+#[derive(Debug)]
+pub(super) struct Lists {
     pub(super) deny: List,
+    pub(super) allow: List,
+    pub(super) are_empty: bool,
+    pub(super) have_addresses: bool,
+}
+
+impl Lists {
+    pub(super) fn new(deny: List, allow: List) -> Self {
+        let are_empty = deny.is_empty() && allow.is_empty();
+        let have_addresses = deny.has_addresses() || allow.has_addresses();
+        Self { deny, allow, are_empty, have_addresses }
+    }
 }
 
 /// See [`super::Limiter::cached_rules`].
@@ -43,7 +59,7 @@ impl ActiveRules {
         let allow = list(set.allow.as_ref(), "allow", code::INVALID_ALLOW)?;
         let deny = list(set.deny.as_ref(), "deny", code::INVALID_DENY)?;
         let tracked = set.rules().iter().map(|rule| track(rule, scope, store)).collect();
-        Ok(Self { version, set, tracked, allow, deny })
+        Ok(Self { version, set, tracked, lists: Lists::new(deny, allow) })
     }
 
     /// Whether the tenant has any rule.

@@ -12,7 +12,7 @@ use super::fault::{closed, guarded};
 use super::limiter::{Inner, handle_of};
 use crate::error::{ConfigError, code};
 use crate::key::{Extraction, Given, KeyRef, Request, Source};
-use crate::limiter::{ActiveRules, Answer, Ask, Undecided};
+use crate::limiter::{ActiveRules, Answer, Ask, RuleHandle, Undecided};
 
 /// Nothing was decided: the address has to be read.
 const NEEDS_ADDRESS: i32 = 1;
@@ -32,6 +32,7 @@ type Body = fn(&Inner, sys::napi_env, &[sys::napi_value]) -> Answered;
 
 /// Sets the functions on `object`.
 pub(super) fn define(env: &Env, object: &mut Object<'_>, inner: &Rc<Inner>) -> Result<()> {
+    define_one(env, object, inner, "checkPlain", callback::<CheckPlain>)?;
     define_one(env, object, inner, "checkKey", callback::<CheckKey>)?;
     define_one(env, object, inner, "peekKey", callback::<PeekKey>)?;
     define_one(env, object, inner, "checkRequest", callback::<CheckRequest>)?;
@@ -41,6 +42,11 @@ pub(super) fn define(env: &Env, object: &mut Object<'_>, inner: &Rc<Inner>) -> R
 /// A body, known at compile time so that the callback around it is specific to it.
 trait Hot {
     const BODY: Body;
+}
+
+struct CheckPlain;
+impl Hot for CheckPlain {
+    const BODY: Body = check_plain;
 }
 
 struct CheckKey;
@@ -135,14 +141,24 @@ unsafe extern "C" fn callback<H: Hot>(
     })
 }
 
+/// [`check_key`] of the only rule, without cost and limit.
+fn check_plain(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> Answered {
+    let ask = Ask { rule: RuleHandle { version: 0, index: 0 }, cost: None, limit: None };
+    with_key(inner, env, argument(arguments, 0)?, ask, |answer, rules, key, ask| {
+        inner.limiter.check_key(answer, rules, key, ask)
+    })
+}
+
 fn check_key(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> Answered {
-    with_key(inner, env, arguments, |answer, rules, key, ask| {
+    let ask = ask(env, arguments, 2)?;
+    with_key(inner, env, argument(arguments, 1)?, ask, |answer, rules, key, ask| {
         inner.limiter.check_key(answer, rules, key, ask)
     })
 }
 
 fn peek_key(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> Answered {
-    with_key(inner, env, arguments, |answer, rules, key, ask| {
+    let ask = ask(env, arguments, 2)?;
+    with_key(inner, env, argument(arguments, 1)?, ask, |answer, rules, key, ask| {
         inner.limiter.peek_key(answer, rules, key, ask)
     })
 }
@@ -151,17 +167,16 @@ fn peek_key(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) ->
 fn with_key(
     inner: &Inner,
     env: sys::napi_env,
-    arguments: &[sys::napi_value],
+    value: sys::napi_value,
+    ask: Ask,
     check: impl Fn(&mut Answer, &ActiveRules, KeyRef<'_>, Ask) -> std::result::Result<(), Undecided>,
 ) -> Answered {
-    let ask = ask(env, arguments, 2)?;
-    let value = argument(arguments, 1)?;
     let mut bytes = [0; USUAL_KEY];
     if let Some(key) = usual_key(env, value, &mut bytes) {
-        return answered(inner, env, |answer, rules| check(answer, rules, key, ask), || 0);
+        return answered(inner, env, |answer, rules| check(answer, rules, key, ask), None);
     }
     let key = key(env, value)?;
-    answered(inner, env, |answer, rules| check(answer, rules, key.by_ref(), ask), || 0)
+    answered(inner, env, |answer, rules| check(answer, rules, key.by_ref(), ask), None)
 }
 
 fn check_request(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> Answered {
@@ -170,26 +185,27 @@ fn check_request(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value
     let check = |answer: &mut Answer, rules: &ActiveRules| {
         inner.limiter.check_request(answer, rules, &extraction, ask)
     };
-    answered(inner, env, check, || noteworthy(&extraction))
+    answered(inner, env, check, Some(&extraction))
 }
 
-/// Decides, writes the decision for JavaScript, and gives the flags.
+/// Decides, writes the decision for JavaScript, and gives the flags. `extraction` is that of a request, whose response
+/// has headers.
 #[inline]
 fn answered(
     inner: &Inner,
     env: sys::napi_env,
     check: impl FnOnce(&mut Answer, &ActiveRules) -> std::result::Result<(), Undecided>,
-    note: impl FnOnce() -> i32,
+    extraction: Option<&Extraction>,
 ) -> Answered {
     let mut answer = inner.last.borrow_mut();
     let flags = match check(&mut answer, inner.rules.borrow_mut().load()) {
         Ok(()) => {
-            inner.write(&answer);
-            note()
+            inner.write(&answer, extraction.is_some());
+            extraction.map_or(0, noteworthy)
         }
         Err(undecided) => decided(Err(undecided))?,
     };
-    Ok(int(env, flags))
+    Ok(flags_value(env, flags))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every body")]
@@ -213,7 +229,7 @@ fn key_of(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> A
         Extraction::InvalidAddress => INVALID_ADDRESS,
         Extraction::NeedsKeys => NEEDS_KEYS,
     };
-    Ok(int(env, flags))
+    Ok(flags_value(env, flags))
 }
 
 /// What JavaScript should say once about a request that was decided.
@@ -326,10 +342,13 @@ fn is_true(env: sys::napi_env, value: sys::napi_value) -> bool {
     answer
 }
 
+/// The flags as a number, and no flags as `undefined`, which costs nothing.
 #[inline]
-fn int(env: sys::napi_env, number: i32) -> sys::napi_value {
+fn flags_value(env: sys::napi_env, flags: i32) -> sys::napi_value {
     let mut value = std::ptr::null_mut();
-    // SAFETY: the pointer is written before it is read; on failure it stays null, which is `undefined`.
-    unsafe { sys::napi_create_int32(env, number, &raw mut value) };
+    if flags != 0 {
+        // SAFETY: the pointer is written before it is read; on failure it stays null, which is `undefined`.
+        unsafe { sys::napi_create_int32(env, flags, &raw mut value) };
+    }
     value
 }

@@ -36,16 +36,16 @@ pub(super) struct Inner {
 }
 
 impl Inner {
-    /// Writes an answer for JavaScript.
+    /// Writes an answer for JavaScript; `with_headers` says whether a response is made of it.
     #[inline]
-    pub(super) fn write(&self, answer: &Answer) {
+    pub(super) fn write(&self, answer: &Answer, with_headers: bool) {
         let mut output = self.output.borrow_mut();
         // SAFETY: JavaScript reads the array only after the running call has returned, and never detaches it.
         let output = unsafe { output.as_mut() };
         output::write(
             output,
             &answer.decision,
-            self.limiter.headers(),
+            with_headers.then(|| self.limiter.headers()),
             handle_number(answer.ask.rule),
         );
     }
@@ -129,10 +129,10 @@ impl NativeLimiter {
         Ok(Self { inner: Rc::new(inner), watch })
     }
 
-    /// The functions that decide: `checkKey`, `peekKey` and `checkRequest`, plain and fast.
+    /// The functions that decide: `checkKey`, `peekKey` and `checkRequest`, plain and fast. `checkPlain` takes a key alone.
     #[napi(
         catch_unwind,
-        ts_return_type = "Record<'checkKey' | 'peekKey' | 'checkRequest' | 'keyOf', Function>"
+        ts_return_type = "Record<'checkPlain' | 'checkKey' | 'peekKey' | 'checkRequest' | 'keyOf', Function>"
     )]
     pub fn hot<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
         let mut functions = Object::new(env)?;

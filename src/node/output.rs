@@ -5,13 +5,14 @@
 //! | 0 | outcome, as in [`crate::decision::Outcome`] |
 //! | 1 | number of policies |
 //! | 2 | index of the policy that binds |
-//! | 3 | the store's time |
-//! | 4 | `Retry-After` in seconds, −1 without one |
-//! | 5 | `retryAfterMs` of the decision, −1 for never |
-//! | 6 | `delayMs`, the longest |
-//! | 7 | the rule's handle |
-//! | 8 | up to 8 values of numeric headers |
+//! | 3 | the rule's handle |
+//! | 4 | without a policy: `retryAfterMs` of the decision, −1 for never |
+//! | 5 | with one: `delayMs`, the longest |
+//! | 6 | for a response: `Retry-After` in seconds, −1 without one |
+//! | 7 | for a response: up to 9 values of numeric headers |
 //! | 16 | for each policy: admits, limit, remaining, resetAt, nextAt, retryAfterMs (−1 for never), delayMs |
+//!
+//! What nobody reads is not written: each number costs a division.
 
 use crate::clock::MILLISECOND;
 use crate::decision::{Decision, Outcome};
@@ -19,7 +20,7 @@ use crate::headers::{Headers, retry_after};
 use crate::policy::MOST_POLICIES;
 use crate::whole::ceil;
 
-const HEADERS: usize = 8;
+const HEADERS: usize = 7;
 const POLICIES: usize = 16;
 const EACH: usize = 7;
 
@@ -27,27 +28,22 @@ const EACH: usize = 7;
 #[expect(clippy::cast_possible_truncation, reason = "79")]
 pub(super) const LENGTH: u32 = (POLICIES + EACH * (MOST_POLICIES + 1)) as u32;
 
-/// Writes a decision. `output` is at least [`LENGTH`] long.
+/// Writes a decision. `output` is at least [`LENGTH`] long; `headers` are there if a response is made of it.
 #[inline]
-pub(super) fn write(output: &mut [f64], decision: &Decision, headers: &Headers, rule: f64) {
+pub(super) fn write(output: &mut [f64], decision: &Decision, headers: Option<&Headers>, rule: f64) {
     let (head, policies) = output.split_at_mut(POLICIES);
     head[0] = f64::from(decision.outcome as u8);
     head[1] = count(decision.policies.len());
     head[2] = count(decision.binding);
-    head[3] = decision.now / MILLISECOND;
-    head[4] = retry_after(decision).unwrap_or(-1.0);
-    head[5] = match decision.outcome {
-        Outcome::Denied | Outcome::Denylisted => decision.retry_after().map_or(-1.0, milliseconds),
-        _ => 0.0,
-    };
-    head[6] = milliseconds(decision.delay());
-    head[7] = rule;
-    let mut values = head[HEADERS..].iter_mut();
-    headers.numbers(decision, |number| {
-        if let Some(value) = values.next() {
-            *value = number;
-        }
-    });
+    head[3] = rule;
+    if decision.policies.is_empty() {
+        head[4] = match decision.outcome {
+            Outcome::Denylisted => decision.retry_after().map_or(-1.0, milliseconds),
+            _ => 0.0,
+        };
+    } else {
+        head[5] = milliseconds(decision.delay());
+    }
     for (place, state) in policies.chunks_exact_mut(EACH).zip(&decision.policies) {
         place[0] = f64::from(u8::from(state.admits));
         place[1] = state.limit;
@@ -58,6 +54,14 @@ pub(super) fn write(output: &mut [f64], decision: &Decision, headers: &Headers, 
             if state.retry_after.is_finite() { milliseconds(state.retry_after) } else { -1.0 };
         place[6] = milliseconds(state.delay);
     }
+    let Some(headers) = headers else { return };
+    head[6] = retry_after(decision).unwrap_or(-1.0);
+    let mut values = head[HEADERS..].iter_mut();
+    headers.numbers(decision, |number| {
+        if let Some(value) = values.next() {
+            *value = number;
+        }
+    });
 }
 
 /// Microseconds as whole milliseconds, rounded up.
