@@ -7,15 +7,15 @@
 //! Keys are not kept: a state is found by a 128-bit keyed hash of its key, so that a key of any length costs 16 bytes
 //! and nobody without the process's random seed can make two keys meet.
 
+mod decide;
 mod named;
 mod shard;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, RwLock};
 use siphasher::sip128::SipHasher13;
-use smallvec::SmallVec;
 
 use crate::algorithm::State;
 use crate::clock::Clock;
@@ -87,19 +87,6 @@ pub struct MemoryStore {
 #[repr(align(128))]
 struct Padded(Mutex<Shard>);
 
-/// The shards of a check, locked: one, or two in the order of their place, so that two checks never wait for each other.
-struct Locked<'a> {
-    guards: SmallVec<[(usize, MutexGuard<'a, Shard>); 2]>,
-}
-
-impl Locked<'_> {
-    #[inline]
-    fn shard(&mut self, place: usize) -> &mut Shard {
-        let index = usize::from(self.guards[0].0 != place && self.guards.len() > 1);
-        &mut self.guards[index].1
-    }
-}
-
 impl std::fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("MemoryStore")
@@ -170,8 +157,9 @@ impl MemoryStore {
     #[inline]
     pub fn check_into(&self, decision: &mut Decision, charges: &[Charge<'_>], cost: f64) {
         if let [Charge { key, policies: [tracked] }] = charges {
-            let now = self.clock.now();
             let mut shard = self.shards[self.place(*key)].0.lock();
+            // Under the lock, here and below: a thread that waited must not decide by the time before it waited.
+            let now = self.clock.now();
             if let Some(left) = shard.blocked_for(key.0, now) {
                 *decision = Decision {
                     blocked_for: Some(left),
@@ -192,8 +180,8 @@ impl MemoryStore {
 
     /// What [`MemoryStore::check`] would answer; takes nothing, writes nothing.
     pub fn peek(&self, charges: &[Charge<'_>], cost: f64) -> Decision {
-        let now = self.clock.now();
         let mut locked = self.lock(charges);
+        let now = self.clock.now();
         if let Some(decision) = self.blocked(&mut locked, charges, now) {
             return decision;
         }
@@ -207,8 +195,8 @@ impl MemoryStore {
 
     /// Gives `cost` back under every policy: what was taken at `since`, or without it the newest.
     pub fn refund(&self, charges: &[Charge<'_>], cost: f64, since: Option<f64>) {
-        let now = self.clock.now();
         let mut locked = self.lock(charges);
+        let now = self.clock.now();
         for (key, tracked) in each(charges) {
             let shard = locked.shard(self.place(key));
             if let Some(entry) = shard.find(key.of(tracked)) {
@@ -233,8 +221,8 @@ impl MemoryStore {
 
     /// Denies a key for `duration` microseconds, whatever its states say.
     pub fn block(&self, key: Fingerprint, duration: f64) {
-        let now = self.clock.now();
         let mut shard = self.shards[self.place(key)].0.lock();
+        let now = self.clock.now();
         let before = shard.blocks.len();
         shard.block(key.0, duration, now);
         self.reblock(before, shard.blocks.len());
@@ -242,8 +230,8 @@ impl MemoryStore {
 
     /// Ends a block. Says whether there was one.
     pub fn unblock(&self, key: Fingerprint) -> bool {
-        let now = self.clock.now();
         let mut shard = self.shards[self.place(key)].0.lock();
+        let now = self.clock.now();
         let was_blocked = shard.blocked_for(key.0, now).is_some();
         let before = shard.blocks.len();
         shard.blocks.remove(&key.0);
@@ -278,31 +266,6 @@ impl MemoryStore {
     }
 
     #[inline]
-    fn lock(&self, charges: &[Charge<'_>]) -> Locked<'_> {
-        let mut places: SmallVec<[usize; 2]> =
-            charges.iter().map(|charge| self.place(charge.key)).collect();
-        places.sort_unstable();
-        places.dedup();
-        Locked {
-            guards: places.iter().map(|place| (*place, self.shards[*place].0.lock())).collect(),
-        }
-    }
-
-    #[inline]
-    fn blocked(
-        &self,
-        locked: &mut Locked<'_>,
-        charges: &[Charge<'_>],
-        now: f64,
-    ) -> Option<Decision> {
-        let left = charges.iter().filter_map(|charge| {
-            locked.shard(self.place(charge.key)).blocked_for(charge.key.0, now)
-        });
-        let left = left.reduce(f64::max)?;
-        Some(Decision { blocked_for: Some(left), ..Decision::uncounted(Outcome::Denylisted, now) })
-    }
-
-    #[inline]
     fn check_entry(
         &self,
         answer: &mut PolicyState,
@@ -320,124 +283,6 @@ impl MemoryStore {
         self.reweigh(weight + reserved, entry.state.weight());
     }
 
-    /// All policies, all or nothing.
-    fn check_all(&self, charges: &[Charge<'_>], cost: f64) -> Decision {
-        let now = self.clock.now();
-        let mut locked = self.lock(charges);
-        if let Some(decision) = self.blocked(&mut locked, charges, now) {
-            return decision;
-        }
-        for (_, shard) in &mut locked.guards {
-            shard.sweep_a_little(self, now);
-        }
-        Decision::of(self.decide(&mut locked, charges, cost, now), now)
-    }
-
-    /// Asks each policy, makes room for what is new, then takes.
-    fn decide(
-        &self,
-        locked: &mut Locked<'_>,
-        charges: &[Charge<'_>],
-        cost: f64,
-        now: f64,
-    ) -> Answers {
-        let mut answers: Answers = each(charges)
-            .map(|(key, tracked)| self.peek_one(locked, key, tracked, cost, now))
-            .collect();
-        if cost == 0.0 {
-            return answers;
-        }
-        if !answers.iter().all(|answer| answer.admits) {
-            for (key, tracked) in each(charges) {
-                if let Some(entry) = locked.shard(self.place(key)).find(key.of(tracked)) {
-                    let weight = entry.state.weight();
-                    entry.set_limit(&tracked.policy);
-                    entry.state.pull_back(&tracked.policy, now);
-                    self.reweigh(weight, entry.state.weight());
-                }
-            }
-            return answers;
-        }
-        let ids: SmallVec<[u128; 4]> =
-            each(charges).map(|(key, tracked)| key.of(tracked)).collect();
-        let rooms: SmallVec<[Room; 4]> = each(charges)
-            .map(|(key, tracked)| {
-                self.room(locked.shard(self.place(key)), key.of(tracked), &ids, now)
-            })
-            .collect();
-        let mut overflow = rooms.contains(&Room::None).then(|| self.overflow.lock());
-        if let Some(overflow) = &mut overflow {
-            self.overflowed.fetch_add(1, Ordering::Relaxed);
-            for ((answer, room), (_, tracked)) in answers.iter_mut().zip(&rooms).zip(each(charges))
-            {
-                if *room == Room::None {
-                    *answer =
-                        overflow_state(overflow, tracked, now).peek(&tracked.policy, cost, now);
-                }
-            }
-            if !answers.iter().all(|answer| answer.admits) {
-                for (room, (_, tracked)) in rooms.iter().zip(each(charges)) {
-                    self.reweigh(room.weight(), 0);
-                    if *room == Room::None {
-                        overflow_state(overflow, tracked, now).pull_back(&tracked.policy, now);
-                    }
-                }
-                return answers;
-            }
-        }
-        for ((answer, room), (key, tracked)) in answers.iter_mut().zip(&rooms).zip(each(charges)) {
-            let shard = locked.shard(self.place(key));
-            *answer = if let (Room::None, Some(overflow)) = (room, &mut overflow) {
-                overflow_state(overflow, tracked, now).check(&tracked.policy, cost, now)
-            } else {
-                self.take(shard, key.of(tracked), tracked, cost, *room, now)
-            };
-        }
-        answers
-    }
-
-    /// Takes `cost` from a state, new or not, that admits it and has room. The place that is reserved for it is never free
-    /// in between, or another shard's check could take it.
-    fn take(
-        &self,
-        shard: &mut Shard,
-        id: u128,
-        tracked: &Tracked,
-        cost: f64,
-        room: Room,
-        now: f64,
-    ) -> PolicyState {
-        if let Some(entry) = shard.find(id) {
-            if room == Room::Tight {
-                let weight = entry.state.weight();
-                entry.state.join_newest(&tracked.policy, now);
-                self.reweigh(weight, entry.state.weight());
-            }
-            let mut answer = PolicyState::default();
-            self.check_entry(&mut answer, entry, tracked, cost, room.weight(), now);
-            return answer;
-        }
-        let mut state = State::fresh(&tracked.policy, now);
-        let answer = state.check(&tracked.policy, cost, now);
-        self.reweigh(room.weight(), state.weight());
-        shard.insert(Entry::new(id, tracked, state));
-        answer
-    }
-
-    fn peek_one(
-        &self,
-        locked: &mut Locked<'_>,
-        key: Fingerprint,
-        tracked: &Tracked,
-        cost: f64,
-        now: f64,
-    ) -> PolicyState {
-        match locked.shard(self.place(key)).find(key.of(tracked)) {
-            Some(entry) => entry.state.peek(&tracked.policy, cost, now),
-            None => State::fresh(&tracked.policy, now).peek(&tracked.policy, cost, now),
-        }
-    }
-
     /// Sweeps a shard unless somebody is at it. The caller holds another shard's lock, so it does not wait.
     fn sweep_elsewhere(&self, place: usize, now: f64) {
         if let Some(mut shard) = self.shards[place & (self.shards.len() - 1)].0.try_lock() {
@@ -449,17 +294,6 @@ impl MemoryStore {
     fn reserve(&self) -> bool {
         let more = |held: usize| (held < self.max_keys).then_some(held + 1);
         self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
-    }
-
-    /// Room for one more state, or for the next entries of a log.
-    fn room(&self, shard: &mut Shard, id: u128, spared: &[u128], now: f64) -> Room {
-        let found = shard.find(id).map(|entry| entry.state.will_grow());
-        match found {
-            Some(false) => Room::NotNeeded,
-            _ if self.reserve() || shard.make_room(self, spared, now) => Room::Reserved,
-            Some(true) => Room::Tight,
-            None => Room::None,
-        }
     }
 
     #[inline]
@@ -474,27 +308,6 @@ impl MemoryStore {
     fn reblock(&self, before: usize, after: usize) {
         self.blocked.fetch_add(after, Ordering::Relaxed);
         self.blocked.fetch_sub(before, Ordering::Relaxed);
-    }
-}
-
-type Answers = SmallVec<[PolicyState; 2]>;
-
-/// What came of asking for room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Room {
-    /// The state is there already.
-    NotNeeded,
-    /// One place is counted as held.
-    Reserved,
-    /// The state is a log that may not grow: what is taken joins its newest entry.
-    Tight,
-    /// Only clients over their limit are left: the overflow bucket decides.
-    None,
-}
-
-impl Room {
-    fn weight(self) -> usize {
-        usize::from(self == Self::Reserved)
     }
 }
 
@@ -520,18 +333,6 @@ fn each<'a>(charges: &'a [Charge<'a>]) -> impl Iterator<Item = (Fingerprint, &'a
     charges
         .iter()
         .flat_map(|charge| charge.policies.iter().map(move |tracked| (charge.key, tracked)))
-}
-
-fn overflow_state<'a>(
-    overflow: &'a mut Vec<(u128, State)>,
-    tracked: &Tracked,
-    now: f64,
-) -> &'a mut State {
-    let index = overflow.iter().position(|(salt, _)| *salt == tracked.salt).unwrap_or_else(|| {
-        overflow.push((tracked.salt, State::fresh(&tracked.policy, now)));
-        overflow.len() - 1
-    });
-    &mut overflow[index].1
 }
 
 /// A seed that nobody outside the process knows, from the standard library's source of random hash keys.
