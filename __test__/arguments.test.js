@@ -92,7 +92,7 @@ test('N06 a bad limit of one check rejects and counts nothing', async () => {
 })
 
 test('N06 bad limits and windows throw when the limiter is made', () => {
-  for (const limit of [-1, NaN, 1.9, 1e9 + 1, 2 ** 53 + 2, '7', 10n, true, [], Infinity]) {
+  for (const limit of [-1, NaN, 1.9, 1e9 + 1, 2 ** 32, 2 ** 53 + 2, '7', '', 10n, true, [], Infinity]) {
     assert.throws(
       () => open({ limit }),
       { code: 'ERR_SLUICEGATE_INVALID_LIMIT', field: 'limit' },
@@ -102,7 +102,7 @@ test('N06 bad limits and windows throw when the limiter is made', () => {
   for (const limit of [undefined, null]) {
     assert.throws(() => open({ limit }), { code: 'ERR_SLUICEGATE_MISSING_OPTION' })
   }
-  for (const window of [-1, 0, NaN, 1.9, 0.5, Infinity, 10n, {}, 367 * 86_400_000]) {
+  for (const window of [-1, -5, 0, NaN, 1.9, 0.5, Infinity, 1e20, 10n, {}, 367 * 86_400_000]) {
     assert.throws(
       () => open({ window }),
       { code: 'ERR_SLUICEGATE_INVALID_WINDOW', field: 'window' },

@@ -8,6 +8,13 @@ const { DeniedError, ManualClock } = require('..')
 const { EXPRESS, FASTIFY, FRAMEWORKS, memoryLogger, serve, times } = require('./support/server.js')
 
 const CLOCK = 1_728_000_000_000
+const ALGORITHMS = [
+  'fixed_window',
+  'sliding_window_counter',
+  'sliding_window_log',
+  'token_bucket',
+  'leaky_bucket'
+]
 
 function fixed(more) {
   return { limit: 2, window: '10s', algorithm: 'fixed_window', clock: new ManualClock(CLOCK), ...more }
@@ -60,6 +67,21 @@ for (const framework of FRAMEWORKS) {
     assert.equal(denied.headers['retry-after'], undefined)
     assert.equal(denied.body.detail, 'The request costs more than the whole quota.')
   })
+
+  for (const algorithm of ALGORITHMS) {
+    test(`A06 ${framework}: a limit of 0 denies all by ${algorithm}, promises nothing, and shows numbers`, async (t) => {
+      const app = await serve(t, framework, fixed({ algorithm, limit: 0 }))
+      for (let n = 0; n < 2; n++) {
+        const denied = await app.get()
+        assert.equal(denied.status, 429)
+        assert.equal(denied.headers['x-ratelimit-limit'], '0')
+        assert.equal(denied.headers['x-ratelimit-remaining'], '0')
+        assert.equal(denied.headers['x-ratelimit-reset'], String(CLOCK / 1000))
+        assert.equal(denied.headers['retry-after'], undefined)
+      }
+      assert.equal(app.handled.count, 0)
+    })
+  }
 
   test(`${framework}: a HEAD that is denied has the headers and no body`, async (t) => {
     const app = await serve(t, framework, fixed({ limit: 0 }))

@@ -1,4 +1,4 @@
-// The documentation, held to the code: error codes, options, layers, links, and what a fresh clone is told to run.
+// The documentation, held to the code: error codes, options, layers, links, cases, and what a fresh clone is told to run.
 'use strict'
 
 const assert = require('node:assert/strict')
@@ -86,6 +86,75 @@ test('links inside the documentation lead somewhere', () => {
       const headings = [...read(target).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchor(heading))
       assert.ok(headings.includes(fragment), `${page}: ${link}`)
     }
+  }
+})
+
+/** The cases that docs/cases.md has to answer. */
+const CASES = Object.entries({
+  A: [1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14, 17, 19, 21, 22, 23, 24],
+  K: [1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 20, 21, 22, 24, 25],
+  F: [1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 14, 17, 19],
+  S: [10, 11],
+  N: [1, 4, 5, 6, 12]
+}).flatMap(([group, numbers]) => numbers.map((number) => group + String(number).padStart(2, '0')))
+
+function caseRows() {
+  return [...read('docs/cases.md').matchAll(/^\| (\w\d\d) \| (.+) \| (.+) \|$/gm)].map(
+    ([row, id, , held]) => ({
+      row,
+      id,
+      held
+    })
+  )
+}
+
+/** The names of the tests in a file, as docs/cases.md writes them: `{name}` for what a loop fills in. */
+function testNames(file) {
+  const text = read(file)
+  if (file.endsWith('.json')) return JSON.parse(text).sequences.map(({ name }) => name)
+  if (file.endsWith('.rs')) return all(text, /^ *#\[test\]\n(?: *#\[[^\n]*\]\n)* *fn (\w+)\(/gm)
+  return [...text.matchAll(/^ *test\(\s*(['"`])((?:\\.|(?!\1).)*)\1/gm)].map(([, , name]) =>
+    name.replace(/\$(\{\w+\})/g, '$1').replace(/\\(.)/g, '$1')
+  )
+}
+
+test('docs/cases.md has a row for each case that this release has to hold, and no other', () => {
+  assert.deepEqual(
+    caseRows().map(({ id }) => id),
+    CASES
+  )
+})
+
+test('each case names tests that are there, in the files that it says', () => {
+  let cited = 0
+  for (const { id, held } of caseRows()) {
+    const before = cited
+    let rest = held
+    for (const [part, names, files] of held.matchAll(/((?:`[^`]+`(?:, )?)+) in ((?:`[^`]+`(?:, )?)+)/g)) {
+      rest = rest.replace(part, '')
+      for (const file of all(files, /`([^`]+)`/g)) {
+        const there = testNames(file)
+        for (const name of all(names, /`([^`]+)`/g)) {
+          assert.ok(there.includes(name), `${id}: ${file} has no test "${name}"`)
+          cited++
+        }
+      }
+    }
+    assert.ok(cited > before, `${id} names no test`)
+    assert.doesNotMatch(rest, /`/, `${id}: a name without a file`)
+  }
+  assert.ok(cited > 150)
+})
+
+test('each line of code that docs/cases.md names says what it is named for', () => {
+  const text = read('docs/cases.md')
+  const places = [...text.matchAll(/`([\w./-]+):(\d+)`(?: \(`([^`]+)`\))?/g)]
+  assert.ok(places.length >= 8)
+  for (const [, file, number, what] of places) {
+    assert.ok(what, `${file}:${number}: write behind it, in brackets, what stands there`)
+    const lines = read(file).split('\n')
+    const found = lines.findIndex((line) => line.includes(what)) + 1
+    assert.ok(lines[number - 1]?.includes(what), `${file}:${number}: "${what}" is in line ${found}`)
   }
 })
 

@@ -1,4 +1,4 @@
-// Which requests the Fastify plugin limits, and that it counts each of them once (F02 to F06).
+// Which requests the Fastify plugin limits, and that it counts each of them once (F02 to F07).
 'use strict'
 
 const assert = require('node:assert/strict')
@@ -217,12 +217,34 @@ for (const framework of FASTIFY) {
       [{ cost: -1 }, 'ERR_SLUICEGATE_INVALID_COST'],
       [{ cost: '1' }, 'ERR_SLUICEGATE_INVALID_COST'],
       [{ mode: 'off' }, 'ERR_SLUICEGATE_INVALID_MODE'],
+      [{ window: '1 minute' }, 'ERR_SLUICEGATE_INVALID_WINDOW'],
+      [{ limit: 1, window: '' }, 'ERR_SLUICEGATE_INVALID_WINDOW'],
       [true, 'ERR_SLUICEGATE_INVALID_OPTIONS']
     ]
     for (const [sluicegate, code] of bad) {
       const app = open(t)
       await app.register(rateLimitPlugin, limited(5))
       assert.throws(() => app.get('/', { config: { sluicegate } }, ok), { code })
+    }
+  })
+
+  test(`F07 ${framework}: a window as text means for a route what it means for the plugin`, async (t) => {
+    for (const [window, seconds] of [
+      ['60s', '60'],
+      ['1m', '60'],
+      ['1h', '3600'],
+      [60_000, '60']
+    ]) {
+      const app = open(t)
+      await app.register(rateLimitPlugin, limited(1, { window, reset: 'delta' }))
+      app.get('/', ok)
+      app.get('/own', { config: { sluicegate: { limit: 1, window } } }, ok)
+      for (const url of ['/', '/own']) {
+        assert.equal((await app.inject(url)).headers['x-ratelimit-reset'], seconds, `${window} ${url}`)
+        const denied = await app.inject(url)
+        assert.equal(denied.statusCode, 429)
+        assert.equal(denied.headers['retry-after'], seconds, `${window} ${url}`)
+      }
     }
   })
 

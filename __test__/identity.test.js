@@ -1,4 +1,4 @@
-// Who a request counts for: forged addresses, missing addresses, API keys, tokens (K01, K07 to K10, K14).
+// Who a request counts for: forged addresses, missing addresses, API keys, tokens (K01 to K03, K06 to K11, K14, K16).
 'use strict'
 
 const assert = require('node:assert/strict')
@@ -7,6 +7,7 @@ const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
 const { test } = require('node:test')
+const { inspect } = require('node:util')
 
 const { ManualClock, createRateLimiter } = require('..')
 const { EXPRESS, FASTIFY, FRAMEWORKS, memoryLogger, serve, times } = require('./support/server.js')
@@ -43,17 +44,56 @@ for (const framework of FRAMEWORKS) {
   })
 
   test(`K06 ${framework}: ports and brackets of a forwarded address are no other client`, async (t) => {
-    const app = await serve(t, framework, limited(), { app: oneProxy(framework) })
+    const app = await serve(t, framework, limited({ ipv6Subnet: false }), { app: oneProxy(framework) })
+    const ask = async (chain) => (await app.get('/', { 'x-forwarded-for': chain })).status
     const statuses = []
-    for (const port of [1, 2, 3, 4, 5, 6]) {
-      statuses.push((await app.get('/', { 'x-forwarded-for': `203.0.113.7:4100${port}` })).status)
-    }
-    assert.equal(statuses.at(-1), 429)
+    for (const port of [1, 2, 3, 4, 5, 6]) statuses.push(await ask(`203.0.113.7:4100${port}`))
+    assert.deepEqual(statuses, [...times(5, 200), 429])
+    assert.equal(await ask(', 203.0.113.7'), 429)
+    const six = ['2001:db8::1', '[2001:db8::1]', '[2001:db8::1]:5000', '"[2001:db8::1]:5000"', '2001:DB8::1']
+    for (const spelling of six) assert.equal(await ask(spelling), 200, spelling)
+    for (const spelling of six) assert.equal(await ask(spelling), 429, spelling)
+    assert.equal(await ask('2001:db8::1:5000'), 200)
     // What is no address counts by the socket, not by what it says.
     const unreadable = []
-    for (let n = 0; n < 6; n++)
-      unreadable.push((await app.get('/', { 'x-forwarded-for': `unknown-${n}` })).status)
-    assert.equal(unreadable.at(-1), 429)
+    for (let n = 0; n < 6; n++) unreadable.push(await ask(`unknown-${n}`))
+    assert.deepEqual(unreadable, [...times(5, 200), 429])
+    assert.equal((await app.limiter.peek('ip:127.0.0.1')).remaining, 0)
+  })
+
+  test(`K02 ${framework}: every spelling of a mapped address is its IPv4 client, and a neighbour is not`, async (t) => {
+    const app = await serve(t, framework, limited(), { app: oneProxy(framework) })
+    const ask = async (address) => (await app.get('/', { 'x-forwarded-for': address })).status
+    const spellings = [
+      '203.0.113.7',
+      '::ffff:203.0.113.7',
+      '::FFFF:cb00:7107',
+      '0:0:0:0:0:ffff:203.0.113.7',
+      '::ffff:203.0.113.7'
+    ]
+    for (const spelling of spellings) assert.equal(await ask(spelling), 200, spelling)
+    for (const spelling of spellings) assert.equal(await ask(spelling), 429, spelling)
+    assert.equal(await ask('::ffff:203.0.113.8'), 200)
+  })
+
+  test(`K02 ${framework}: a server of both families knows its IPv4 clients, lists included`, async (t) => {
+    const listen = { port: 0, host: '::' }
+    const app = await serve(t, framework, limited({ limit: 1 }), { listen })
+    assert.deepEqual(await app.statuses(2), [200, 429])
+    assert.equal((await app.limiter.peek('ip:127.0.0.1')).remaining, 0)
+    const listed = await serve(t, framework, limited({ deny: ['127.0.0.1'] }), { listen })
+    assert.equal((await listed.get()).status, 403)
+  })
+
+  test(`K03 ${framework}: all addresses of a /56 are one client, however they are written`, async (t) => {
+    const app = await serve(t, framework, limited({ limit: 10 }), { app: oneProxy(framework) })
+    const ask = async (address) => (await app.get('/', { 'x-forwarded-for': address })).status
+    const statuses = []
+    for (let n = 1; n <= 30; n++) statuses.push(await ask(`2001:db8:1:2::${(n * 33).toString(16)}`))
+    assert.deepEqual(statuses, [...times(10, 200), ...times(20, 429)])
+    for (const same of ['2001:DB8:1:2:0:0:0:1', '2001:0db8:0001:0002::1', '2001:db8:1:ff::1'])
+      assert.equal(await ask(same), 429, same)
+    assert.equal(await ask('2001:db8:1:100::1'), 200)
   })
 
   test(`K01 ${framework}: trusting everybody is warned about once`, async (t) => {
@@ -142,6 +182,34 @@ for (const framework of FRAMEWORKS) {
     const statuses = await app.statuses(6, '/', { authorization: `Bearer ${forged}` })
     assert.deepEqual(statuses, [...times(5, 200), 429])
     assert.equal((await app.limiter.peek('sub:victim')).remaining, 5)
+  })
+
+  test(`K10 ${framework}: without jwt an unsigned token is nobody's either`, async (t) => {
+    const part = (value) => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const app = await serve(t, framework, limited({ keyExtractor: 'jwt-sub', logger: memoryLogger() }))
+    const ask = async (token) => (await app.get('/', { authorization: `Bearer ${token}` })).status
+    const forged = (alg) => `${part({ alg })}.${part({ sub: 'victim' })}.`
+    const statuses = []
+    for (const alg of ['none', 'None', 'NONE', 'none', 'none', 'none', 'none', 'none', 'none', 'none'])
+      statuses.push(await ask(forged(alg)))
+    assert.deepEqual(statuses, [...times(5, 200), ...times(5, 429)])
+    assert.equal(await ask(`${part({ alg: 'HS256' })}.${part({ sub: 'victim' })}.x`), 200)
+  })
+
+  test(`K16 ${framework}: API keys are told apart and shown nowhere`, async (t) => {
+    const logger = memoryLogger()
+    const app = await serve(t, framework, limited({ limit: 1, keyExtractor: 'api-key-header', logger }))
+    const shown = []
+    for (const key of ['sk_live_SECRET1', 'sk_live_SECRET2']) {
+      const headers = { 'x-api-key': key }
+      assert.equal((await app.get('/', headers)).status, 200)
+      const denied = await app.get('/', headers)
+      assert.equal(denied.status, 429)
+      shown.push(denied.text, denied.rawHeaders, await app.keyOf({ headers }), inspect(app.limiter))
+    }
+    shown.push(logger.lines, app.limiter.stats())
+    assert.doesNotMatch(JSON.stringify(shown), /SECRET/)
+    assert.match(await app.keyOf({ headers: { 'x-api-key': 'sk_live_SECRET1' } }), /^key:[0-9a-f]{32}$/)
   })
 
   test(`K10 ${framework}: an unverified subject is believed only with a warning`, async (t) => {

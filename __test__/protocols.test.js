@@ -10,7 +10,7 @@ const { test } = require('node:test')
 const WebSocket = require('ws')
 
 const { ManualClock, createRateLimiter, rateLimitPlugin } = require('..')
-const { FRAMEWORKS, serve } = require('./support/server.js')
+const { EXPRESS, FRAMEWORKS, serve } = require('./support/server.js')
 
 function limited(more) {
   return { limit: 2, window: '1m', clock: new ManualClock(0), ...more }
@@ -51,6 +51,32 @@ test('F12 fastify: registered after the CORS plugin, a 429 keeps its headers and
   assert.equal(denied.headers['access-control-allow-origin'], 'http://there')
   assert.match(denied.headers['access-control-expose-headers'], /Retry-After/)
 })
+
+for (const framework of EXPRESS) {
+  test(`F12 ${framework}: after a middleware that sets CORS headers, a 429 keeps them and preflights cost nothing`, async (t) => {
+    const app = await serve(t, framework, limited(), {
+      before: (app) =>
+        app.use((req, res, next) => {
+          res.set({
+            'Access-Control-Allow-Origin': 'http://there',
+            'Access-Control-Expose-Headers': 'Retry-After'
+          })
+          if (req.method === 'OPTIONS') res.status(204).end()
+          else next()
+        })
+    })
+    const statuses = []
+    for (let n = 0; n < 3; n++) {
+      assert.equal((await app.get('/', origin, preflight)).status, 204)
+      statuses.push((await app.get('/', origin, { method: 'POST' })).status)
+    }
+    assert.deepEqual(statuses, [200, 200, 429])
+    const denied = await app.get('/', origin, { method: 'POST' })
+    assert.equal(denied.headers['access-control-allow-origin'], 'http://there')
+    assert.equal(denied.headers['access-control-expose-headers'], 'Retry-After')
+    assert.ok(Number(denied.headers['retry-after']) >= 1)
+  })
+}
 
 for (const framework of FRAMEWORKS) {
   test(`F12 ${framework}: preflights count like any request, unless skip says otherwise`, async (t) => {

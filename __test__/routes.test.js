@@ -1,4 +1,4 @@
-// Rules of routes: whatever reaches one handler has one counter, however it is spelled or mounted (K24, K25).
+// Rules of routes: whatever reaches one handler has one counter, however it is spelled or mounted (A24, F05, K24, K25).
 'use strict'
 
 const assert = require('node:assert/strict')
@@ -61,6 +61,63 @@ for (const framework of FRAMEWORKS) {
     assert.deepEqual(await app.statuses(2, '/users/admin'), [200, 429])
     assert.deepEqual(await app.statuses(4, '/users/1%2F..'), [200, 200, 200, 429])
   })
+
+  test(`A24 ${framework}: rules and limiters of one client count apart`, async (t) => {
+    const routes = [
+      { match: { path: '/login' }, limit: 5, window: '1m' },
+      { match: { path: '/api' }, limit: 100, window: '1m' }
+    ]
+    const app = await serve(t, framework, rules(routes))
+    for (let n = 0; n < 5; n++) assert.equal((await app.get('/api')).status, 200)
+    assert.equal((await app.get('/login')).headers['x-ratelimit-remaining'], '4')
+    assert.deepEqual(await app.statuses(5, '/login'), [200, 200, 200, 200, 429])
+    assert.equal((await app.get('/api')).headers['x-ratelimit-remaining'], '94')
+
+    // Two limiters with the same numbers in one app, as users mount them.
+    const options = { limit: 2, window: '1m', clock: new ManualClock(0), logger: memoryLogger() }
+    const two = await serve(t, framework, options, {
+      before(app) {
+        if (EXPRESS.includes(framework)) return app.use('/other', expressRateLimit({ ...options }))
+        return app.register(async (scope) => {
+          await scope.register(rateLimitPlugin, { ...options })
+          scope.get('/other', async () => 'other')
+        })
+      }
+    })
+    assert.deepEqual(await two.statuses(3, '/'), [200, 200, 429])
+    await two.limiter.reset('ip:127.0.0.1')
+    assert.deepEqual(await two.statuses(3, '/other'), [200, 200, 429])
+  })
+
+  test(`F05 ${framework}: paths that no route has come under the default rule, in one bucket`, async (t) => {
+    const options = rules([LOGIN])
+    options.rules.tenants.default.default.limit = 5
+    const where = FASTIFY.includes(framework) ? await bareFastify(t, options) : await bareExpress(t, options)
+    const seen = []
+    for (let n = 0; n < 10; n++) seen.push((await request({ ...where, path: `/nope-${n}` })).status)
+    assert.deepEqual(seen, [404, 404, 404, 404, 404, 429, 429, 429, 429, 429])
+    assert.equal((await request({ ...where, path: '/login' })).status, 200)
+  })
+
+  /** An app with one route and nothing that catches the rest. */
+  async function bareFastify(t, options) {
+    const app = require(framework)()
+    t.after(() => app.close())
+    await app.register(rateLimitPlugin, options)
+    app.get('/login', async () => 'in')
+    await app.listen({ port: 0, host: '127.0.0.1' })
+    return { host: '127.0.0.1', port: app.server.address().port }
+  }
+
+  async function bareExpress(t, options) {
+    const app = require(framework)()
+    app.use(expressRateLimit(options))
+    app.get('/login', (req, res) => void res.send('in'))
+    const server = app.listen({ port: 0, host: '127.0.0.1' })
+    await new Promise((resolve) => server.once('listening', resolve))
+    t.after(() => server.close())
+    return { host: '127.0.0.1', port: server.address().port }
+  }
 
   test(`${framework}: rules have costs, skips and counters of their own`, async (t) => {
     const routes = [
@@ -144,6 +201,32 @@ for (const framework of EXPRESS) {
 }
 
 for (const framework of FASTIFY) {
+  test(`K24 ${framework}: with a lenient router, no spelling that reaches the handler gets around its rule`, async (t) => {
+    const lenient = {
+      caseSensitive: false,
+      ignoreTrailingSlash: true,
+      ignoreDuplicateSlashes: true,
+      useSemicolonDelimiter: true
+    }
+    for (const own of [false, true]) {
+      const reached = []
+      const config = own ? { sluicegate: { limit: 3, window: '1m' } } : {}
+      const app = await serve(t, framework, rules(own ? [] : [LOGIN]), {
+        app: framework === 'fastify4' ? lenient : { routerOptions: lenient },
+        routes: (app) =>
+          app.get('/login', { config }, async (req) => {
+            reached.push(req.url)
+            return 'in'
+          })
+      })
+      const spellings = ['/Login', '/login/', '//login', '/log%69n', '/login;x=1', '/login?x', '/LOGIN//;a?b']
+      for (const spelling of ['/login', ...spellings.slice(0, 2)])
+        assert.equal((await app.get(spelling)).status, 200, spelling)
+      for (const spelling of spellings) assert.equal((await app.get(spelling)).status, 429, spelling)
+      assert.equal(reached.length, 3)
+    }
+  })
+
   test(`K25 ${framework}: a prefix is part of the path`, async (t) => {
     const app = require(framework)()
     t.after(() => app.close())

@@ -1,4 +1,4 @@
-// A rules file is read again when it changes; one that is not valid changes nothing (S10, S11 as seen from JavaScript).
+// A rules file is read again when it changes; one that is not valid changes nothing (A21, A22, S10 and S11 as seen from JavaScript).
 'use strict'
 
 const assert = require('node:assert/strict')
@@ -78,6 +78,131 @@ for (const framework of FRAMEWORKS) {
     assert.equal((await app.get('/', { 'x-forwarded-for': '203.0.113.7' })).status, 403)
   })
 }
+
+const ALGORITHMS = [
+  'fixed_window',
+  'sliding_window_counter',
+  'sliding_window_log',
+  'token_bucket',
+  'leaky_bucket'
+]
+
+/** One route for each algorithm, `/fixed_window` and so on, and one more, `/other`. */
+function perAlgorithm(policy, other = '{ limit: 7, window: 1m }') {
+  const route = (path, members) => `      - { match: { path: /${path} }, ${members} }\n`
+  const routes = ALGORITHMS.map((algorithm) => {
+    const delay = algorithm === 'leaky_bucket' ? ', maxDelay: 1d' : ''
+    return route(algorithm, `algorithm: ${algorithm}${delay}, ${policy}`)
+  })
+  const last = route('other', other.slice(1, -1))
+  return `tenants:\n  default:\n    routes:\n${routes.join('')}${last}`
+}
+
+/** A limiter by a file, and `reload`, which replaces the file and waits until it is in force. */
+function followed(t, text) {
+  const rules = rulesFile(t, text)
+  const logger = memoryLogger()
+  const limiter = createRateLimiter({ rules: rules.file, clock: new ManualClock(1_728_000_000_000), logger })
+  t.after(() => limiter.close())
+  const reload = async (text) => {
+    const before = logger.of('info').length
+    rules.replace(text)
+    await until(() => logger.of('info').length > before, 'no reload')
+  }
+  const check = (path, cost = 1) => limiter.checkSync('c1', { path: `/${path}`, cost })
+  return { ...rules, logger, limiter, reload, check }
+}
+
+test('A21 a reload fills no bucket: neither a touch nor a change of another rule', async (t) => {
+  const text = perAlgorithm('limit: 5, window: 10m')
+  const { file, replace, logger, reload, check } = followed(t, text)
+  const denied = () => {
+    for (const algorithm of ALGORITHMS) assert.equal(check(algorithm).outcome, 'denied', algorithm)
+  }
+  for (const algorithm of ALGORITHMS) assert.equal(check(algorithm, 5).remaining, 0)
+  denied()
+  fs.writeFileSync(file, text)
+  replace(text)
+  denied()
+  await reload(perAlgorithm('limit: 5, window: 10m', '{ limit: 9, window: 1m }'))
+  assert.equal(check('other').remaining, 8)
+  denied()
+  assert.deepEqual(logger.of('error'), [])
+})
+
+test('A06 A22 a limit that is lowered, raised or 0 takes effect at once, and a new window counts anew', async (t) => {
+  const { reload, check } = followed(t, perAlgorithm('limit: 1000, window: 1h'))
+  for (const algorithm of ALGORITHMS) assert.equal(check(algorithm).remaining, 999)
+  await reload(perAlgorithm('limit: 10, window: 1h'))
+  for (const algorithm of ALGORITHMS) {
+    const decision = check(algorithm)
+    assert.equal(decision.limit, 10)
+    // Windows and the queue keep the unit that was used; a bucket of 999 tokens is cut to its new capacity.
+    assert.equal(decision.remaining, algorithm === 'token_bucket' ? 9 : 8, algorithm)
+    check(algorithm, decision.remaining)
+    assert.equal(check(algorithm).outcome, 'denied', algorithm)
+  }
+  await reload(perAlgorithm('limit: 20, window: 1h'))
+  for (const algorithm of ALGORITHMS) {
+    if (algorithm === 'token_bucket') assert.equal(check(algorithm).retryAfterMs, 180_000)
+    else assert.equal(check(algorithm, 10).remaining, 0, algorithm)
+    assert.equal(check(algorithm).outcome, 'denied', algorithm)
+  }
+  await reload(perAlgorithm('limit: 0, window: 1h'))
+  for (const algorithm of ALGORITHMS) {
+    const { outcome, limit, remaining, retryAfterMs } = check(algorithm)
+    assert.deepEqual([outcome, limit, remaining, retryAfterMs], ['denied', 0, 0, null], algorithm)
+  }
+  await reload(perAlgorithm('limit: 20, window: 1h'))
+  for (const algorithm of ALGORITHMS) {
+    // A queue of no room is empty.
+    assert.equal(check(algorithm).allowed, algorithm === 'leaky_bucket', algorithm)
+  }
+  await reload(perAlgorithm('limit: 20, window: 1m'))
+  for (const algorithm of ALGORITHMS) assert.equal(check(algorithm).remaining, 19, algorithm)
+})
+
+test('S11 no broken content changes anything: the last good rules hold, and the place of the fault is told', async (t) => {
+  const good = yaml(2)
+  const { file, limiter, logger, replace, reload } = followed(t, good)
+  assert.equal(limiter.checkSync('c1', { cost: 2 }).allowed, true)
+  const one = (n, more = '') => `      - { match: { path: /${n} }, limit: ${n}, window: 1m${more} }\n`
+  const ten = Array.from({ length: 10 }, (_, n) => one(n + 1))
+  const broken = {
+    'cut off': ['{"tenants": {"default": {"default": {"limit": 5', /line 1/],
+    empty: ['', /there is nothing in it/],
+    'one bad rule of ten': [
+      yaml(100, `    routes:\n${ten.slice(0, 9).join('')}${one(10).replace('1m', 'soon')}`),
+      /line 14: tenants\.default\.routes\[9\]\.window/
+    ],
+    'two rules of one name': [
+      yaml(100, `    routes:\n${one(1, ', name: a')}${one(2, ', name: a')}`),
+      /line 6: tenants\.default\.routes\[1\]\.name/
+    ],
+    'an unknown algorithm': [yaml(100).replace('fixed_window', 'sliding_windw'), /line 3: .*algorithm/],
+    'a member that stands twice': [yaml(100).replace('limit:', 'limit: 1, limit:'), /line 3: .*twice/],
+    'a limit that is text': [yaml("'100'"), /line 3: .*limit/],
+    'no UTF-8': [Buffer.from('tenants:\n  \xff: {}', 'latin1'), /line 2/]
+  }
+  for (const [how, [content, place]] of Object.entries(broken)) {
+    const before = logger.of('error').length
+    replace(content)
+    await until(() => logger.of('error').length > before, `${how}: no complaint`)
+    assert.match(logger.of('error').at(-1), /kept as they were/, how)
+    assert.match(logger.of('error').at(-1), place, how)
+    assert.equal(limiter.checkSync('c1').outcome, 'denied', how)
+    assert.equal(limiter.checkSync('c1').limit, 2, how)
+    assert.throws(() => createRateLimiter({ rules: file }), { code: /^ERR_SLUICEGATE_/ }, how)
+  }
+  const errors = logger.of('error').length
+  fs.rmSync(file)
+  await until(() => logger.of('error').length > errors, 'no complaint about a file that is gone')
+  assert.match(logger.of('error').at(-1), /cannot be read/)
+  assert.equal(limiter.checkSync('c1').outcome, 'denied')
+  await reload(`\ufeff${yaml(3)}`)
+  assert.equal(limiter.checkSync('c1').remaining, 0)
+  assert.equal(limiter.checkSync('c1').outcome, 'denied')
+})
 
 test('rules that cannot be read or are not valid throw at once', (t) => {
   const rules = rulesFile(t, yaml('many'))

@@ -13,28 +13,38 @@ class Logger {
   }
 
   info(message) {
-    this.#logger.info(message)
+    this.#logger.info(oneLine(message))
   }
 
   warn(message) {
-    this.#logger.warn(message)
+    this.#logger.warn(oneLine(message))
   }
 
   error(message) {
-    this.#logger.error(message)
+    this.#logger.error(oneLine(message))
   }
 
   /** Whatever level Rust names. */
   write(level, message) {
-    this.#logger[level](message)
+    this.#logger[level](oneLine(message))
   }
 
   /** Warns the first time that `code` comes up; the rest of the time costs one look into a set. */
   once(code, message) {
     if (this.#said.has(code)) return
     this.#said.add(code)
-    this.#logger.warn(message)
+    this.warn(message)
   }
+}
+
+/**
+ * A message as one line without control characters: an error's text may have something of a client in it.
+ * The places of a stack stay readable, one behind the other.
+ */
+function oneLine(message) {
+  return message
+    .replace(/\n +at /g, ' at ')
+    .replace(/[\p{Cc}\u2028\u2029]/gu, (character) => `\\u{${character.codePointAt(0).toString(16)}}`)
 }
 
 /** Without a logger: warnings go where Node's own go, `--no-warnings` and `process.on('warning')` included. */

@@ -49,7 +49,7 @@ async function serve(t, framework, options, how = {}) {
     const value = await how.handle?.(req, res)
     if (!res.headersSent) res.json(value ?? answer(req))
   })
-  const server = app.listen(how.listen?.path ?? 0, ...(how.listen?.path ? [] : ['127.0.0.1']))
+  const server = app.listen(how.listen ?? { port: 0, host: '127.0.0.1' })
   await new Promise((resolve) => server.once('listening', resolve))
   t.after(() => {
     server.closeAllConnections()

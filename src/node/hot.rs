@@ -36,7 +36,10 @@ pub(super) fn define(env: &Env, object: &mut Object<'_>, inner: &Rc<Inner>) -> R
     define_one(env, object, inner, "checkKey", callback::<CheckKey>)?;
     define_one(env, object, inner, "peekKey", callback::<PeekKey>)?;
     define_one(env, object, inner, "checkRequest", callback::<CheckRequest>)?;
-    define_one(env, object, inner, "keyOf", callback::<KeyOf>)
+    define_one(env, object, inner, "keyOf", callback::<KeyOf>)?;
+    #[cfg(debug_assertions)]
+    define_one(env, object, inner, "panicForTest", callback::<Panics>)?;
+    Ok(())
 }
 
 /// A body, known at compile time so that the callback around it is specific to it.
@@ -67,6 +70,14 @@ impl Hot for CheckRequest {
 struct KeyOf;
 impl Hot for KeyOf {
     const BODY: Body = key_of;
+}
+
+/// A check that panics where the others decide, so that a test sees what becomes of it.
+#[cfg(debug_assertions)]
+struct Panics;
+#[cfg(debug_assertions)]
+impl Hot for Panics {
+    const BODY: Body = |inner, env, _| answered(inner, env, |_, _| panic!("as a test"), || 0);
 }
 
 type Callback = unsafe extern "C" fn(sys::napi_env, sys::napi_callback_info) -> sys::napi_value;
