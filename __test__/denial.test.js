@@ -155,6 +155,7 @@ for (const framework of FRAMEWORKS) {
       throw new Error('mine')
     },
     'rejects with undefined': () => Promise.reject(),
+    'rejects with a symbol': () => Promise.reject(Symbol('mine')),
     'is async and sends nothing': async () => {}
   }
   for (const [how, onDenied] of Object.entries(broken)) {

@@ -233,7 +233,9 @@ class Guard {
 
   /** The user's own answer failed, and the client still may not pass. */
   #refuseAnyway(res, decision, status, error) {
-    this.#core.logger.error(`onDenied failed, so the plain ${status} was sent: ${error?.stack ?? error}`)
+    this.#core.logger.error(
+      `onDenied failed, so the plain ${status} was sent: ${String(error?.stack ?? error)}`
+    )
     if (!this.#framework.answered(res)) this.#framework.send(res, status, problemOf(decision, status))
   }
 
