@@ -217,6 +217,7 @@ for (const framework of FASTIFY) {
       [{ cost: -1 }, 'ERR_SLUICEGATE_INVALID_COST'],
       [{ cost: '1' }, 'ERR_SLUICEGATE_INVALID_COST'],
       [{ mode: 'off' }, 'ERR_SLUICEGATE_INVALID_MODE'],
+      [[], 'ERR_SLUICEGATE_INVALID_OPTIONS'],
       [true, 'ERR_SLUICEGATE_INVALID_OPTIONS']
     ]
     for (const [sluicegate, code] of bad) {
