@@ -224,3 +224,70 @@ for (const framework of EXPRESS) {
     assert.deepEqual(errors, times(1, 'boom'))
   })
 }
+
+for (const framework of FRAMEWORKS) {
+  test(`${framework}: a request that was answered while its key was awaited is denied in silence`, async (t) => {
+    const rejections = []
+    const note = (error) => rejections.push(error)
+    process.on('unhandledRejection', note)
+    t.after(() => process.off('unhandledRejection', note))
+    for (const onDenied of [undefined, 'throw', () => assert.fail('there is nobody to answer')]) {
+      let answered
+      const keyExtractor = () => new Promise((resolve) => (answered = () => resolve('a')))
+      const app = await serve(t, framework, fixed({ limit: 0, keyExtractor, onDenied }), {
+        before(app) {
+          const early = (req, res, next) => {
+            setImmediate(() => (res.code?.(503) ?? res.status(503)).send('too late'))
+            next()
+          }
+          if (FASTIFY.includes(framework)) app.addHook('onRequest', early)
+          else app.use(early)
+        }
+      })
+      const { status, text } = await app.get()
+      answered()
+      await new Promise(setImmediate)
+      assert.deepEqual([status, text, app.handled.count], [503, 'too late', 0])
+      assert.equal(app.limiter.stats().denied, 1)
+    }
+    assert.deepEqual(rejections, [])
+  })
+
+  test(`${framework}: whatever the options' functions throw, the request does not pass`, async (t) => {
+    const fallible = [
+      (thrown) => ({
+        skip: () => {
+          throw thrown
+        }
+      }),
+      (thrown) => ({
+        cost: () => {
+          throw thrown
+        }
+      }),
+      (thrown) => ({
+        keyExtractor: () => {
+          throw thrown
+        }
+      }),
+      (thrown) => ({
+        keyExtractor: async () => {
+          throw thrown
+        }
+      })
+    ]
+    for (const options of fallible) {
+      for (const thrown of [undefined, null, '', 0, 'route', 'router', new Error('expected')]) {
+        const app = await serve(t, framework, fixed(options(thrown)), {
+          routes(app) {
+            if (EXPRESS.includes(framework))
+              // oxlint-disable-next-line no-unused-vars -- Express knows error handlers by their four parameters
+              app.use((error, req, res, next) => void res.status(500).end())
+          }
+        })
+        assert.equal((await app.get()).status, 500, `${options} ${thrown}`)
+        assert.equal(app.handled.count, 0)
+      }
+    }
+  })
+}

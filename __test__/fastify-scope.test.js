@@ -219,6 +219,7 @@ for (const framework of FASTIFY) {
       [{ mode: 'off' }, 'ERR_SLUICEGATE_INVALID_MODE'],
       [{ window: '1 minute' }, 'ERR_SLUICEGATE_INVALID_WINDOW'],
       [{ limit: 1, window: '' }, 'ERR_SLUICEGATE_INVALID_WINDOW'],
+      [[], 'ERR_SLUICEGATE_INVALID_OPTIONS'],
       [true, 'ERR_SLUICEGATE_INVALID_OPTIONS']
     ]
     for (const [sluicegate, code] of bad) {

@@ -119,6 +119,32 @@ for (const framework of FRAMEWORKS) {
     return { host: '127.0.0.1', port: server.address().port }
   }
 
+  test(`K24 ${framework}: no odd URL that comes to a parameter as a value gets around the rule for that value`, async (t) => {
+    const routes = [
+      { match: { path: '/users/:id' }, limit: 100, window: '1m' },
+      { match: { path: '/users/admin' }, limit: 1, window: '1m' }
+    ]
+    const users = (app) => app.get('/users/:id', (req, res) => void res.send(req.params.id))
+    const odd = [
+      '/users/admin;a',
+      '/users\\admin#',
+      '//a@b/users/admin#',
+      'http://a?/users/admin',
+      'http://a/users\\admin'
+    ]
+    const apps = [await serve(t, framework, rules(routes), { routes: users })]
+    if (FASTIFY.includes(framework)) {
+      const said = framework === 'fastify4'
+      const options = { useSemicolonDelimiter: !said }
+      const app = said ? options : { routerOptions: options }
+      apps.push(await serve(t, framework, rules(routes), { routes: users, app }))
+    }
+    for (const app of apps) {
+      assert.equal((await app.get('/users/admin')).status, 200)
+      for (const url of odd) assert.notEqual((await app.get(url)).text, 'admin', url)
+    }
+  })
+
   test(`${framework}: rules have costs, skips and counters of their own`, async (t) => {
     const routes = [
       { match: { path: '/dear' }, limit: 10, window: '1m', cost: 5 },

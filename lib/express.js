@@ -38,6 +38,15 @@ function lookAtProxyTrust(req, core) {
   }
 }
 
+/**
+ * The path that Express finds in a URL with a fragment or a host: it leaves such ones to Node's old parser, which takes
+ * `\\` for `/` and skips `//user@host`.
+ */
+function asParsed(url) {
+  const [path] = url.split(/[?#]/, 1)
+  return path.replaceAll('\\', '/').replace(/^\/\/[^@/]+@[^@/]+/, '')
+}
+
 /** @type {import('./guard.js').Framework} */
 const EXPRESS = {
   method: (req) => req.method,
@@ -53,8 +62,9 @@ const EXPRESS = {
   path(req) {
     // Express keeps the mount point apart; Connect and other routers leave only the original URL whole. So does Express
     // when a client asks for an absolute URL.
-    if (typeof req.baseUrl === 'string' && req.url.startsWith('/')) return req.baseUrl + req.url
-    return req.originalUrl ?? req.url
+    const isSplit = typeof req.baseUrl === 'string' && req.url.startsWith('/')
+    const path = isSplit ? req.baseUrl + req.url : (req.originalUrl ?? req.url)
+    return isSplit && !path.includes('#') ? path : asParsed(path)
   },
 
   set(res, name, value) {

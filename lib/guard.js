@@ -79,13 +79,16 @@ class Guard {
       if (this.#met(req) || (this.#skip !== undefined && this.#skips(req))) credential = null
       else credential = this.#source.credential(req)
     } catch (error) {
-      next(error)
+      fail(next, error)
       return
     }
     // `next` runs the rest of the app, whose errors are none of ours: it is called outside of every try.
     if (credential === null) next()
     else if (typeof credential === 'object') {
-      credential.then((text) => this.#decide(req, res, next, text, false), next)
+      credential.then(
+        (text) => this.#decide(req, res, next, text, false),
+        (error) => fail(next, error)
+      )
     } else this.#decide(req, res, next, credential, false)
   }
 
@@ -135,7 +138,7 @@ class Guard {
       }
       if (rule >= 0) decision = this.#note(req, res)
     } catch (error) {
-      next(error)
+      fail(next, error)
       return
     }
     if (decision === undefined || (decision.allowed && decision.delayMs === 0)) next()
@@ -202,6 +205,8 @@ class Guard {
 
   #refuse(req, res, decision, next) {
     const framework = this.#framework
+    // Somebody answered while the key was awaited: there is nothing left to say, and a second answer throws.
+    if (framework.answered(res)) return
     const onDenied = this.#onDenied
     const status = decision.outcome === 'denylisted' ? 403 : 429
     if (onDenied === undefined) {
@@ -260,6 +265,17 @@ class Guard {
     if (typeof limit === 'number') return limit
     throw typeError('INVALID_LIMIT', 'limit', `must give a number, not ${found(limit)}`)
   }
+}
+
+/**
+ * Hands over what the app's own function threw. Frameworks take nothing, and Express `'route'` and `'router'` too, for
+ * "go on", which would let the request through unlimited.
+ */
+function fail(next, error) {
+  const isError = typeof error === 'object' && error !== null
+  next(
+    isError ? error : new Error(`a function of the limiter's options threw ${found(error)}`, { cause: error })
+  )
 }
 
 /** Whether a decision says less to go than the one that another limiter made about the same request. */

@@ -28,7 +28,7 @@ class RouteGuards {
     if (own === false) return undefined
     let scopes = this.#guards.get(own)
     if (scopes === undefined) {
-      if (typeof own !== 'object' || own === null) {
+      if (typeof own !== 'object' || own === null || Array.isArray(own)) {
         throw typeError(
           'INVALID_OPTIONS',
           'config.sluicegate',
