@@ -1,24 +1,23 @@
 //! The limiter's class: setting up and administration. Checks go through the functions that [`NativeLimiter::hot`] makes.
 
 use std::cell::{Cell, RefCell};
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use napi::bindgen_prelude::{ClassInstance, Env, Float64Array, FnArgs, Function, Object, Unknown};
-use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
-use napi::{JsValue, Result, Status};
+use napi::{JsValue, Result};
 use napi_derive::napi;
 
 use super::arguments::{document, key, number};
 use super::clock::ManualClock;
 use super::fault::{closed, throw};
+use super::rules::{Notify, rules_path, tell, watch_rules};
 use super::{hot, output};
 use crate::document::{Document, Value};
 use crate::error::{ConfigError, code};
 use crate::key::Source;
 use crate::limiter::{Answer, Ask, CachedRules, Limiter, Receipt, RuleHandle};
-use crate::watch::{Fingerprint, RulesFile, Watch, watch};
+use crate::watch::{RulesFile, Watch};
 use crate::whole::floor;
 
 /// A rule's handle is one number in JavaScript: the version of the rules above, the index below.
@@ -50,9 +49,6 @@ impl Inner {
         );
     }
 }
-
-type Notify =
-    ThreadsafeFunction<FnArgs<(String, String)>, (), FnArgs<(String, String)>, Status, false, true>;
 
 /// A limiter over the memory store. Made by `lib/limiter.js`, which is the public face.
 #[napi]
@@ -409,45 +405,4 @@ fn without_clock(document: Document) -> Document {
         }
         _ => document,
     }
-}
-
-fn rules_path(options: &Document) -> Option<PathBuf> {
-    let Value::Map(members) = &options.value else { return None };
-    members.iter().find_map(|(name, value)| match &value.value {
-        Value::Text(path) if name == "rules" => Some(PathBuf::from(path)),
-        _ => None,
-    })
-}
-
-/// Follows the rules file as long as the limiter lives. The thread holds the limiter weakly: it must not keep it alive.
-fn watch_rules(
-    limiter: &Arc<Limiter>,
-    path: &Path,
-    first: Fingerprint,
-    notify: Notify,
-) -> Option<Watch> {
-    let limiter = Arc::downgrade(limiter);
-    let shown = path.display().to_string();
-    let notify = Arc::new(notify);
-    let told = Arc::clone(&notify);
-    let watching = watch(path, first, move |change| {
-        let Some(limiter) = limiter.upgrade() else { return };
-        match change.and_then(|document| limiter.replace_rules(&document)) {
-            Ok(()) => tell(&told, "info", format!("rules reloaded from {shown}")),
-            Err(error) => tell(
-                &told,
-                "error",
-                format!("rules kept as they were, {shown} is not valid: {error}"),
-            ),
-        }
-    });
-    watching
-        .map_err(|error| {
-            tell(&notify, "error", format!("rules cannot be watched for changes: {error}"));
-        })
-        .ok()
-}
-
-fn tell(notify: &Notify, level: &str, message: String) {
-    notify.call((level.to_owned(), message).into(), ThreadsafeFunctionCallMode::NonBlocking);
 }

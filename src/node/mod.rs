@@ -11,6 +11,7 @@ mod fault;
 mod hot;
 mod limiter;
 mod output;
+mod rules;
 
 use napi_derive::napi;
 
