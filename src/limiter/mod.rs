@@ -172,11 +172,12 @@ impl Limiter {
         ask: Ask,
     ) -> Result<(), Undecided> {
         let address = self.address_of(rules, key);
-        let (policies, cost) = rules.ask(ask)?;
+        let mut limited = Vec::new();
+        let (policies, cost) = rules.ask(ask, &mut limited)?;
         let fingerprint = self.fingerprint(key);
         let decision = match self.verdict(rules, address.as_ref(), key) {
             Some(outcome) => Decision::uncounted(outcome, self.store.clock().now()),
-            None => self.store.peek(&[Charge { key: fingerprint, policies: &policies }], cost),
+            None => self.store.peek(&[Charge { key: fingerprint, policies }], cost),
         };
         *answer = Answer { decision, ask, cost: 0.0, key: fingerprint, address: None };
         Ok(())
@@ -184,12 +185,9 @@ impl Limiter {
 
     /// Gives `cost` back to a key.
     pub fn refund_key(&self, rules: &ActiveRules, key: &Key, ask: Ask) -> Result<(), Undecided> {
-        let (policies, cost) = rules.ask(ask)?;
-        self.store.refund(
-            &[Charge { key: self.fingerprint(key.by_ref()), policies: &policies }],
-            cost,
-            None,
-        );
+        let mut limited = Vec::new();
+        let (policies, cost) = rules.ask(ask, &mut limited)?;
+        self.store.refund(&[Charge { key: self.fingerprint(key.by_ref()), policies }], cost, None);
         Ok(())
     }
 
@@ -197,9 +195,10 @@ impl Limiter {
     pub fn refund(&self, receipt: &Receipt) {
         let rules = self.rules.load();
         let ask = Ask { rule: receipt.rule, cost: Some(receipt.cost), limit: receipt.limit };
-        let Ok((policies, cost)) = rules.ask(ask) else { return };
+        let mut limited = Vec::new();
+        let Ok((policies, cost)) = rules.ask(ask, &mut limited) else { return };
         let mut charges: SmallVec<[Charge<'_>; 2]> = SmallVec::new();
-        charges.push(Charge { key: receipt.key, policies: &policies });
+        charges.push(Charge { key: receipt.key, policies });
         if let (Some(key), Some((tracked, _))) = (receipt.address, &self.per_address) {
             charges.push(Charge { key, policies: std::slice::from_ref(tracked) });
         }
@@ -275,13 +274,14 @@ impl Limiter {
         charged: Option<Fingerprint>,
         ask: Ask,
     ) -> Result<(), Undecided> {
-        let (policies, cost) = rules.ask(ask)?;
+        let mut limited = Vec::new();
+        let (policies, cost) = rules.ask(ask, &mut limited)?;
         answer.ask = ask;
         answer.cost = cost;
         answer.key = self.fingerprint(key);
         answer.address = charged;
         let decision = &mut answer.decision;
-        let charge = Charge { key: answer.key, policies: &policies };
+        let charge = Charge { key: answer.key, policies };
         if let Some(outcome) = self.verdict(rules, address, key) {
             *decision = Decision::uncounted(outcome, self.store.clock().now());
         } else if let (Some(key), Some((tracked, _))) = (charged, &self.per_address) {

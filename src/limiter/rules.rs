@@ -1,6 +1,5 @@
 //! The rules in force, ready to decide by: each policy known to the store, each list read.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -74,25 +73,30 @@ impl ActiveRules {
         Some((rule, &self.tracked[index]))
     }
 
-    /// The policies and the cost of a request, both checked.
+    /// The policies and the cost of a request, both checked. What the rule itself says, as nearly always, is not copied;
+    /// policies with another limit are kept in `limited`.
     #[inline]
-    pub(super) fn ask(&self, ask: Ask) -> Result<(Cow<'_, [Tracked]>, f64), Undecided> {
+    pub(super) fn ask<'a>(
+        &'a self,
+        ask: Ask,
+        limited: &'a mut Vec<Tracked>,
+    ) -> Result<(&'a [Tracked], f64), Undecided> {
         let (rule, tracked) = self.find(ask.rule).ok_or(Undecided::StaleRule)?;
-        let cost = match ask.cost {
-            Some(cost) => valid_cost(cost)?,
-            None => rule.cost,
-        };
+        if ask.cost.is_none() && ask.limit.is_none() && !rule.limit_is_function {
+            return Ok((tracked, rule.cost));
+        }
+        let cost = ask.cost.map_or(Ok(rule.cost), valid_cost)?;
         let Some(limit) = ask.limit else {
             if rule.limit_is_function {
                 let problem = "has to come with the request, as it is a function of it";
                 return Err(ConfigError::of_type(code::INVALID_LIMIT, "limit", problem).into());
             }
-            return Ok((tracked.into(), cost));
+            return Ok((tracked, cost));
         };
-        let limited = tracked
-            .iter()
-            .map(|one| valid_limit(limit, &one.policy).map(|limit| one.with_limit(limit)));
-        Ok((limited.collect::<Result<Vec<_>, _>>()?.into(), cost))
+        for one in tracked {
+            limited.push(one.with_limit(valid_limit(limit, &one.policy)?));
+        }
+        Ok((limited, cost))
     }
 }
 

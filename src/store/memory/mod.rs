@@ -8,6 +8,7 @@
 //! and nobody without the process's random seed can make two keys meet.
 
 mod decide;
+mod fingerprint;
 mod named;
 mod shard;
 
@@ -15,7 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use siphasher::sip128::SipHasher13;
 
 use crate::algorithm::State;
 use crate::clock::Clock;
@@ -129,8 +129,7 @@ impl MemoryStore {
     /// The fingerprint of a key's canonical bytes.
     #[inline]
     pub fn fingerprint(&self, key: &[u8]) -> Fingerprint {
-        let hash = SipHasher13::new_with_keys(self.seed.0, self.seed.1).hash(key);
-        Fingerprint(hash.as_u128())
+        Fingerprint(fingerprint::hash(self.seed, key))
     }
 
     /// Makes a policy known under `identity`: states are kept across a change of its limit, and apart from all others.
