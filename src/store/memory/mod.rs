@@ -171,7 +171,7 @@ impl MemoryStore {
             if let Some(entry) = shard.find(id) {
                 if !entry.state.will_grow() {
                     return decision.set_one(now, |answer| {
-                        self.check_entry(answer, entry, tracked, cost, 0, now)
+                        self.check_entry(answer, entry, tracked, cost, 0, now);
                     });
                 }
             } else if self.check_new(decision, &mut shard, id, tracked, cost, now) {
