@@ -387,12 +387,11 @@ impl Limiter {
 
     /// Gives `cost` back to a key.
     pub fn refund_key(&self, rules: &ActiveRules, key: &Key, ask: Ask) -> Result<(), Undecided> {
-        let (policies, cost) = rules.ask(ask)?;
-        self.store.refund(
-            &[Charge { key: self.fingerprint(key.by_ref()), policies: &policies }],
-            cost,
-            None,
-        );
+        // What the limit was does not matter to what is given back, so one that is a function need not come again.
+        let (rule, policies) = rules.find(ask.rule).ok_or(Undecided::StaleRule)?;
+        let cost = ask.cost.map_or(Ok(rule.cost), valid_cost)?;
+        let charge = Charge { key: self.fingerprint(key.by_ref()), policies };
+        self.store.refund(&[charge], cost, None);
         Ok(())
     }
 
