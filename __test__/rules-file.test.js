@@ -83,8 +83,21 @@ test('rules that cannot be read or are not valid throw at once', (t) => {
   const rules = rulesFile(t, yaml('many'))
   assert.throws(() => createRateLimiter({ rules: rules.file }), { code: 'ERR_SLUICEGATE_INVALID_LIMIT' })
   assert.throws(() => createRateLimiter({ rules: `${rules.file}.none` }), {
-    code: 'ERR_SLUICEGATE_RULES_UNREADABLE'
+    name: 'RangeError',
+    code: 'ERR_SLUICEGATE_RULES_UNREADABLE',
+    field: 'rules'
   })
+})
+
+test('a name in a file cannot put line breaks or escape sequences into a log', (t) => {
+  const rules = rulesFile(t, 'tenants: { "a\\e[31m\\nb": { default: { limit: x, window: 1m } } }\n')
+  assert.throws(
+    () => createRateLimiter({ rules: rules.file }),
+    (error) => {
+      assert.match(error.message, /^line 1: tenants\.a\\u\{1b\}\[31m\\nb\.default\.limit must be/)
+      return true
+    }
+  )
 })
 
 test('a tenant without rules is not limited and that is said once', async () => {
