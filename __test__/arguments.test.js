@@ -235,3 +235,19 @@ test('a clock takes numbers only, and says so by its code', () => {
   }
   assert.equal(clock.now(), 5)
 })
+
+test('a bad argument is refused where no rule is for the check, too', async () => {
+  const rules = { tenants: { default: { routes: [{ match: { path: '/a' }, limit: 1, window: '1m' }] } } }
+  const limiter = createRateLimiter({ rules, logger: { info() {}, warn() {}, error() {} } })
+  const where = { path: '/b' }
+  assert.equal((await limiter.check('a', where)).allowed, true)
+  await assert.rejects(limiter.check('', where), { code: 'ERR_SLUICEGATE_INVALID_KEY' })
+  await assert.rejects(limiter.check('a', { ...where, cost: -1 }), { code: 'ERR_SLUICEGATE_INVALID_COST' })
+  await assert.rejects(limiter.refund('a', 1.5, where), { code: 'ERR_SLUICEGATE_INVALID_COST' })
+  for (const field of ['method', 'path']) {
+    const wrong = { name: 'TypeError', code: 'ERR_SLUICEGATE_INVALID_OPTIONS', field }
+    await assert.rejects(limiter.check('a', { [field]: 5 }), wrong)
+    await assert.rejects(limiter.peek('a', { [field]: {} }), wrong)
+    await assert.rejects(limiter.refund('a', 1, { [field]: true }), wrong)
+  }
+})

@@ -100,6 +100,18 @@ test('a name in a file cannot put line breaks or escape sequences into a log', (
   )
 })
 
+test('a tenant that a new content leaves out is not limited and that is said once', async (t) => {
+  const logger = memoryLogger()
+  const rules = rulesFile(t, yaml(1))
+  const limiter = createRateLimiter({ rules: rules.file, logger })
+  assert.equal((await limiter.check('a')).limit, 1)
+  assert.deepEqual(logger.of('warn'), [])
+  rules.replace('tenants: { other: { default: { limit: 1, window: 1m } } }')
+  await until(() => logger.of('info').some((line) => /reloaded/.test(line)), 'no reload')
+  for (let n = 0; n < 3; n++) assert.equal((await limiter.check('a')).limit, 0)
+  assert.equal(logger.of('warn').length, 1)
+})
+
 test('a tenant without rules is not limited and that is said once', async () => {
   const logger = memoryLogger()
   const limiter = createRateLimiter({ tenantId: 'other', rules: { tenants: { a: {} } }, logger })

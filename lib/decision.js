@@ -5,6 +5,7 @@
 const { output } = require('./addon.js')
 
 const OUTCOMES = ['allowed', 'denied', 'allowlisted', 'denylisted', 'degraded']
+const ALLOWED = 0
 const DENIED = 1
 const DENYLISTED = 3
 
@@ -97,8 +98,10 @@ function unlimited() {
 }
 
 module.exports = {
+  ALLOWED,
   COUNT,
   HEADERS,
+  OUTCOME,
   RETRY_AFTER_SECONDS,
   RULE,
   readDecision,

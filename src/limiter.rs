@@ -59,6 +59,8 @@ pub struct ActiveRules {
     pub version: u32,
     set: RuleSet,
     tracked: Vec<Vec<Tracked>>,
+    /// What stands, behind the others, for requests that no rule is for: nothing is counted.
+    no_rule: Rule,
     allow: List,
     deny: List,
 }
@@ -270,7 +272,8 @@ impl Limiter {
         CachedRules::new(Arc::clone(&self.rules))
     }
 
-    /// The rule of a request, or none when it is not limited.
+    /// The rule of a request, or none when a rule skips it. Where no rule is for it, it is not limited either, but lists and
+    /// blocks hold: then the handle is of [`ActiveRules::no_rule`].
     pub fn match_route(
         &self,
         method: &str,
@@ -278,7 +281,11 @@ impl Limiter {
         path: &str,
     ) -> Option<RuleHandle> {
         let rules = self.rules.load();
-        let index = rules.set.match_route(method, pattern, path)?;
+        let index = match rules.set.match_route(method, pattern, path) {
+            Some(index) => index,
+            None if rules.set.skips(method, pattern, path) => return None,
+            None => rules.set.rules().len(),
+        };
         Some(RuleHandle { version: rules.version, index: u32::try_from(index).ok()? })
     }
 
@@ -486,13 +493,17 @@ impl Limiter {
         let charge = Charge { key: answer.key, policies: &policies };
         if let Some(outcome) = self.verdict(rules, address, key) {
             *decision = Decision::uncounted(outcome, self.store.clock().now());
-        } else if let (Some(key), Some((tracked, _))) = (charged, &self.per_address) {
+        } else if let (Some(key), Some((tracked, _)), false) =
+            (charged, &self.per_address, policies.is_empty())
+        {
             let address = Charge { key, policies: std::slice::from_ref(tracked) };
             self.store.check_into(decision, &[charge, address], cost);
         } else {
             self.store.check_into(decision, &[charge], cost);
         }
-        self.count(answer.decision.outcome);
+        if answer.decision.outcome != Outcome::Allowed || !policies.is_empty() {
+            self.count(answer.decision.outcome);
+        }
         Ok(())
     }
 
@@ -555,7 +566,8 @@ impl ActiveRules {
         let allow = list(set.allow.as_ref(), "allow", code::INVALID_ALLOW)?;
         let deny = list(set.deny.as_ref(), "deny", code::INVALID_DENY)?;
         let tracked = set.rules().iter().map(|rule| track(rule, scope, store)).collect();
-        Ok(Self { version, set, tracked, allow, deny })
+        let no_rule = Rule::skipping(String::new());
+        Ok(Self { version, set, tracked, no_rule, allow, deny })
     }
 
     /// Whether the tenant has any rule.
@@ -565,9 +577,13 @@ impl ActiveRules {
 
     fn find(&self, handle: RuleHandle) -> Option<(&Rule, &[Tracked])> {
         let index = handle.index as usize;
-        let rule =
-            (handle.version == self.version).then(|| self.set.rules().get(index)).flatten()?;
-        Some((rule, &self.tracked[index]))
+        if handle.version != self.version {
+            return None;
+        }
+        match self.set.rules().get(index) {
+            Some(rule) => Some((rule, &self.tracked[index])),
+            None => (index == self.tracked.len()).then_some((&self.no_rule, &[])),
+        }
     }
 
     /// The policies and the cost of a request, both checked.
