@@ -52,7 +52,9 @@ export declare class NativeLimiter {
   get headerNames(): Array<string>
   /** For each header field whether its value is one of `headerTexts()`; else it is a number in the output array. */
   get headerIsText(): Array<boolean>
-  /** The handle of a request's rule, −1 when it is not limited. It may be kept until `rulesVersion()` changes. */
+  /** Whether the rules have anything for the tenant. */
+  get knowsTenant(): boolean
+  /** The handle of a request's rule, or of none at all; −1 when a rule says not to look at it. It may be kept until `rulesVersion()` changes. */
   match(method: string, pattern: string | undefined | null, path: string): number
   /** Changes whenever other rules come into force. */
   rulesVersion(): number

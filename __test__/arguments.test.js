@@ -213,3 +213,41 @@ test('options of a check that are no object reject', async () => {
   }
   await assert.rejects(limiter.keyOf(undefined), { code: 'ERR_SLUICEGATE_INVALID_KEY' })
 })
+
+test('a clock takes numbers only, and says so by its code', () => {
+  const code = 'ERR_SLUICEGATE_INVALID_CLOCK'
+  const clock = new ManualClock(5)
+  for (const time of ['5', 1n, {}, [5], true, Symbol('5'), () => 5, new Number(5)]) {
+    const wrong = { name: 'TypeError', code, field: 'clock' }
+    assert.throws(() => new ManualClock(time), wrong)
+    assert.throws(() => clock.set(time), wrong)
+    assert.throws(() => clock.advance(time), wrong)
+  }
+  for (const time of [-6, NaN, Infinity, 8e12 + 1]) {
+    const wrong = { name: 'RangeError', code, field: 'clock' }
+    assert.throws(() => new ManualClock(time), wrong)
+    assert.throws(() => clock.set(time), wrong)
+    assert.throws(() => clock.advance(time), wrong)
+  }
+  for (const nothing of [undefined, null]) {
+    assert.throws(() => clock.set(nothing), { name: 'TypeError', code })
+    assert.throws(() => clock.advance(nothing), { name: 'TypeError', code })
+  }
+  assert.equal(clock.now(), 5)
+})
+
+test('a bad argument is refused where no rule is for the check, too', async () => {
+  const rules = { tenants: { default: { routes: [{ match: { path: '/a' }, limit: 1, window: '1m' }] } } }
+  const limiter = createRateLimiter({ rules, logger: { info() {}, warn() {}, error() {} } })
+  const where = { path: '/b' }
+  assert.equal((await limiter.check('a', where)).allowed, true)
+  await assert.rejects(limiter.check('', where), { code: 'ERR_SLUICEGATE_INVALID_KEY' })
+  await assert.rejects(limiter.check('a', { ...where, cost: -1 }), { code: 'ERR_SLUICEGATE_INVALID_COST' })
+  await assert.rejects(limiter.refund('a', 1.5, where), { code: 'ERR_SLUICEGATE_INVALID_COST' })
+  for (const field of ['method', 'path']) {
+    const wrong = { name: 'TypeError', code: 'ERR_SLUICEGATE_INVALID_OPTIONS', field }
+    await assert.rejects(limiter.check('a', { [field]: 5 }), wrong)
+    await assert.rejects(limiter.peek('a', { [field]: {} }), wrong)
+    await assert.rejects(limiter.refund('a', 1, { [field]: true }), wrong)
+  }
+})

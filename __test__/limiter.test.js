@@ -125,6 +125,19 @@ test('stats count by outcome and say how many keys are held', async () => {
   })
 })
 
+for (const algorithm of ['fixed_window', 'sliding_window_log', 'token_bucket', 'leaky_bucket']) {
+  test(`${algorithm}: what was taken under a limit that is a function is given back without it`, async () => {
+    const limiter = open({
+      algorithm,
+      limit: () => 3,
+      maxDelay: algorithm === 'leaky_bucket' ? '10s' : undefined
+    })
+    for (const cost of [2, 1]) assert.equal((await limiter.check('a', { cost, limit: 5 })).allowed, true)
+    await limiter.refund('a', 2)
+    assert.equal((await limiter.peek('a', { limit: 5 })).remaining, 4)
+  })
+}
+
 test('after close every call says so, and close may be called again', async () => {
   const limiter = open()
   await limiter.close()

@@ -145,6 +145,33 @@ for (const framework of FRAMEWORKS) {
     }
   })
 
+  test(`${framework}: where no rule is for a request, lists and blocks hold and nothing is counted`, async (t) => {
+    const logger = memoryLogger()
+    const tenant = { routes: [LOGIN, { match: { path: '/health' }, skip: true }], deny: ['203.0.113.0/24'] }
+    const options = { rules: { tenants: { default: tenant } }, deny: ['198.51.100.7'], logger }
+    const trust = FASTIFY.includes(framework) ? { trustProxy: 'loopback' } : { 'trust proxy': 'loopback' }
+    const app = await serve(
+      t,
+      framework,
+      { ...options, perAddress: { limit: 1, window: '1m' } },
+      { app: trust }
+    )
+    const from = (ip, path) => app.get(path, { 'x-forwarded-for': ip })
+    const free = [await from('192.0.2.1', '/a'), await from('192.0.2.1', '/a'), await from('192.0.2.1', '/b')]
+    for (const { status, headers, body } of free) {
+      assert.deepEqual([status, headers['x-ratelimit-limit'], body.rateLimit], [200, undefined, null])
+    }
+    assert.equal((await from('203.0.113.9', '/a')).status, 403)
+    assert.equal((await from('198.51.100.7', '/a')).status, 403)
+    assert.equal((await from('203.0.113.9', '/login')).status, 403)
+    assert.equal((await from('203.0.113.9', '/health')).status, 200)
+    await app.limiter.block('ip:192.0.2.1', 60_000)
+    assert.equal((await from('192.0.2.1', '/a')).status, 403)
+    const { allowed, denylisted, keys } = app.limiter.stats()
+    assert.deepEqual({ allowed, denylisted, keys }, { allowed: 0, denylisted: 4, keys: 0 })
+    assert.equal(logger.of('warn').filter((line) => /no default/.test(line)).length, 1)
+  })
+
   test(`${framework}: rules have costs, skips and counters of their own`, async (t) => {
     const routes = [
       { match: { path: '/dear' }, limit: 10, window: '1m', cost: 5 },

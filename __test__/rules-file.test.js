@@ -208,8 +208,33 @@ test('rules that cannot be read or are not valid throw at once', (t) => {
   const rules = rulesFile(t, yaml('many'))
   assert.throws(() => createRateLimiter({ rules: rules.file }), { code: 'ERR_SLUICEGATE_INVALID_LIMIT' })
   assert.throws(() => createRateLimiter({ rules: `${rules.file}.none` }), {
-    code: 'ERR_SLUICEGATE_RULES_UNREADABLE'
+    name: 'RangeError',
+    code: 'ERR_SLUICEGATE_RULES_UNREADABLE',
+    field: 'rules'
   })
+})
+
+test('a name in a file cannot put line breaks or escape sequences into a log', (t) => {
+  const rules = rulesFile(t, 'tenants: { "a\\e[31m\\nb": { default: { limit: x, window: 1m } } }\n')
+  assert.throws(
+    () => createRateLimiter({ rules: rules.file }),
+    (error) => {
+      assert.match(error.message, /^line 1: tenants\.a\\u\{1b\}\[31m\\nb\.default\.limit must be/)
+      return true
+    }
+  )
+})
+
+test('a tenant that a new content leaves out is not limited and that is said once', async (t) => {
+  const logger = memoryLogger()
+  const rules = rulesFile(t, yaml(1))
+  const limiter = createRateLimiter({ rules: rules.file, logger })
+  assert.equal((await limiter.check('a')).limit, 1)
+  assert.deepEqual(logger.of('warn'), [])
+  rules.replace('tenants: { other: { default: { limit: 1, window: 1m } } }')
+  await until(() => logger.of('info').some((line) => /reloaded/.test(line)), 'no reload')
+  for (let n = 0; n < 3; n++) assert.equal((await limiter.check('a')).limit, 0)
+  assert.equal(logger.of('warn').length, 1)
 })
 
 test('a tenant without rules is not limited and that is said once', async () => {

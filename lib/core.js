@@ -5,7 +5,7 @@
 const cluster = require('node:cluster')
 
 const { NativeLimiter, output } = require('./addon.js')
-const { RULE, readDecision } = require('./decision.js')
+const { ALLOWED, COUNT, OUTCOME, RULE, readDecision } = require('./decision.js')
 const { Jwks } = require('./jwks.js')
 const { Logger } = require('./logger.js')
 const { mergeRoute, readOptions } = require('./options.js')
@@ -65,6 +65,9 @@ class Core {
           'another one for each request. Give jwt, or a limit for the address with perAddress'
       )
     }
+    if (!native.knowsTenant) {
+      logger.once('NO_RULE', 'the rules have nothing for this tenantId: its requests are not limited')
+    }
     if (cluster.isWorker && !saidCluster) {
       saidCluster = true
       logger.warn(
@@ -83,7 +86,7 @@ class Core {
   }
 
   /**
-   * The rule of a request; −1 when it is not limited.
+   * The rule of a request, or what stands for none; −1 when a rule says not to look at it.
    * @param {string} method
    * @param {string | undefined} pattern of the route that the framework found
    * @param {string} path
@@ -117,6 +120,12 @@ class Core {
       this.#rule = rule
       // A file that was reloaded this very moment takes the names with it.
       this.#names = this.native.rule(rule)?.policies ?? []
+    }
+    if (output[COUNT] === 0 && output[OUTCOME] === ALLOWED) {
+      this.logger.once(
+        'NO_RULE',
+        'the rules have no default for this tenantId: requests that come under none of them are not limited'
+      )
     }
     return readDecision(this.#names, shadow)
   }

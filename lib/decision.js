@@ -5,6 +5,7 @@
 const { output } = require('./addon.js')
 
 const OUTCOMES = ['allowed', 'denied', 'allowlisted', 'denylisted', 'degraded']
+const ALLOWED = 0
 const DENIED = 1
 const DENYLISTED = 3
 
@@ -110,8 +111,10 @@ function unlimited() {
 }
 
 module.exports = {
+  ALLOWED,
   COUNT,
   HEADERS,
+  OUTCOME,
   RETRY_AFTER_SECONDS,
   RULE,
   readDecision,

@@ -151,6 +151,8 @@ class Guard {
     const framework = this.#framework
     const decision = this.#core.decision(this.#shadow)
     const counted = output[COUNT] > 0
+    // No rule is for it, and no list: there is nothing to write down.
+    if (!counted && decision.outcome === 'allowed') return decision
     const earlier = req.rateLimit
     if (earlier === undefined || earlier === null || isStricter(decision, earlier)) {
       req.rateLimit = decision

@@ -116,6 +116,12 @@ class RateLimiter {
       throw typeError('INVALID_OPTIONS', 'options', `must be an object, not ${found(options)}`)
     }
     this.#open()
+    if (!this.#core.hasRules) return 0
+    for (const name of ['method', 'path']) {
+      const value = options?.[name]
+      if (value === undefined || value === null || typeof value === 'string') continue
+      throw typeError('INVALID_OPTIONS', name, `must be text, not ${found(value)}`)
+    }
     return this.#core.match(options?.method ?? '', undefined, options?.path ?? '', false)
   }
 }

@@ -3,6 +3,8 @@
 //!
 //! The options of JavaScript and the rules file become the same tree and are read by the same code.
 
+use std::borrow::Cow;
+
 use crate::error::{ConfigError, code};
 
 /// One value and where it stands.
@@ -175,8 +177,13 @@ impl<'a> Field<'a> {
     }
 
     fn member(&self, name: &str, document: &'a Document) -> Field<'a> {
-        let path =
-            if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+        // A name comes out of a file, and the path goes into a log.
+        let name = if name.chars().any(char::is_control) {
+            Cow::Owned(name.escape_debug().to_string())
+        } else {
+            Cow::Borrowed(name)
+        };
+        let path = if self.path.is_empty() { name.into() } else { format!("{}.{name}", self.path) };
         Field { document, path }
     }
 

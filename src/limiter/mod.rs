@@ -67,7 +67,8 @@ impl Limiter {
         CachedRules::new(Arc::clone(&self.rules))
     }
 
-    /// The rule of a request, or none when it is not limited.
+    /// The rule of a request, or none when a rule skips it. Where no rule is for it, it is not limited either, but lists and
+    /// blocks hold: then the handle is of [`ActiveRules`]' rule that counts nothing.
     pub fn match_route(
         &self,
         method: &str,
@@ -75,7 +76,11 @@ impl Limiter {
         path: &str,
     ) -> Option<RuleHandle> {
         let rules = self.rules.load();
-        let index = rules.set.match_route(method, pattern, path)?;
+        let index = match rules.set.match_route(method, pattern, path) {
+            Some(index) => index,
+            None if rules.set.skips(method, pattern, path) => return None,
+            None => rules.set.rules().len(),
+        };
         Some(RuleHandle { version: rules.version, index: u32::try_from(index).ok()? })
     }
 
@@ -185,9 +190,9 @@ impl Limiter {
 
     /// Gives `cost` back to a key.
     pub fn refund_key(&self, rules: &ActiveRules, key: &Key, ask: Ask) -> Result<(), Undecided> {
-        let mut limited = Vec::new();
-        let (policies, cost) = rules.ask(ask, &mut limited)?;
-        self.store.refund(&[Charge { key: self.fingerprint(key.by_ref()), policies }], cost, None);
+        let (policies, cost) = rules.ask_refund(ask)?;
+        let charge = Charge { key: self.fingerprint(key.by_ref()), policies };
+        self.store.refund(&[charge], cost, None);
         Ok(())
     }
 
@@ -284,13 +289,17 @@ impl Limiter {
         let charge = Charge { key: answer.key, policies };
         if let Some(outcome) = self.verdict(rules, address, key) {
             *decision = Decision::uncounted(outcome, self.store.clock().now());
-        } else if let (Some(key), Some((tracked, _))) = (charged, &self.per_address) {
+        } else if let (Some(key), Some((tracked, _)), false) =
+            (charged, &self.per_address, policies.is_empty())
+        {
             let address = Charge { key, policies: std::slice::from_ref(tracked) };
             self.store.check_into(decision, &[charge, address], cost);
         } else {
             self.store.check_into(decision, &[charge], cost);
         }
-        self.count(answer.decision.outcome);
+        if answer.decision.outcome != Outcome::Allowed || !policies.is_empty() {
+            self.count(answer.decision.outcome);
+        }
         Ok(())
     }
 

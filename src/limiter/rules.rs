@@ -19,6 +19,8 @@ pub struct ActiveRules {
     pub version: u32,
     pub(super) set: RuleSet,
     tracked: Vec<Vec<Tracked>>,
+    /// What stands, behind the others, for requests that no rule is for: nothing is counted.
+    no_rule: Rule,
     pub(super) lists: Lists,
 }
 
@@ -58,7 +60,8 @@ impl ActiveRules {
         let allow = list(set.allow.as_ref(), "allow", code::INVALID_ALLOW)?;
         let deny = list(set.deny.as_ref(), "deny", code::INVALID_DENY)?;
         let tracked = set.rules().iter().map(|rule| track(rule, scope, store)).collect();
-        Ok(Self { version, set, tracked, lists: Lists::new(deny, allow) })
+        let no_rule = Rule::skipping(String::new());
+        Ok(Self { version, set, tracked, no_rule, lists: Lists::new(deny, allow) })
     }
 
     /// Whether the tenant has any rule.
@@ -68,9 +71,20 @@ impl ActiveRules {
 
     pub(super) fn find(&self, handle: RuleHandle) -> Option<(&Rule, &[Tracked])> {
         let index = handle.index as usize;
-        let rule =
-            (handle.version == self.version).then(|| self.set.rules().get(index)).flatten()?;
-        Some((rule, &self.tracked[index]))
+        if handle.version != self.version {
+            return None;
+        }
+        match self.set.rules().get(index) {
+            Some(rule) => Some((rule, &self.tracked[index])),
+            None => (index == self.tracked.len()).then_some((&self.no_rule, &[])),
+        }
+    }
+
+    /// The policies and the cost of a refund. What the limit was does not matter to what is given back, so one that is a
+    /// function need not come again.
+    pub(super) fn ask_refund(&self, ask: Ask) -> Result<(&[Tracked], f64), Undecided> {
+        let (rule, tracked) = self.find(ask.rule).ok_or(Undecided::StaleRule)?;
+        Ok((tracked, ask.cost.map_or(Ok(rule.cost), valid_cost)?))
     }
 
     /// The policies and the cost of a request, both checked. What the rule itself says, as nearly always, is not copied;

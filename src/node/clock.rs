@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use napi::Result;
-use napi::bindgen_prelude::Env;
+use napi::bindgen_prelude::{Env, Unknown};
+use napi::{JsValue, Result};
 use napi_derive::napi;
 
+use super::arguments::number;
 use super::fault::throw;
 use crate::clock::{Clock, LATEST_MS, MILLISECOND};
 use crate::error::{ConfigError, code};
@@ -20,24 +21,24 @@ pub struct ManualClock {
 #[napi]
 impl ManualClock {
     /// A clock that stands at `milliseconds`, 0 by default.
-    #[napi(constructor, catch_unwind)]
-    pub fn new(env: Env, milliseconds: Option<f64>) -> Result<Self> {
-        let time = valid(milliseconds.unwrap_or(0.0)).map_err(|error| throw(env, error))?;
+    #[napi(constructor, catch_unwind, ts_args_type = "milliseconds?: number | undefined | null")]
+    pub fn new(env: Env, milliseconds: Option<Unknown<'_>>) -> Result<Self> {
+        let given = milliseconds.map_or(Ok(None), |value| read(env, value));
+        let time = given.map(|time| time.unwrap_or(0.0)).and_then(valid);
+        let time = time.map_err(|error| throw(env, error))?;
         Ok(Self { clock: Arc::new(Clock::manual(time)) })
     }
 
     /// Puts the clock to `milliseconds`.
-    #[napi(catch_unwind)]
-    pub fn set(&self, env: Env, milliseconds: f64) -> Result<()> {
-        let time = valid(milliseconds).map_err(|error| throw(env, error))?;
-        self.clock.set(time);
-        Ok(())
+    #[napi(catch_unwind, ts_args_type = "milliseconds: number")]
+    pub fn set(&self, env: Env, milliseconds: Unknown<'_>) -> Result<()> {
+        self.put(env, milliseconds, 0.0)
     }
 
     /// Puts the clock forward by `milliseconds`, or back by less than nothing.
-    #[napi(catch_unwind)]
-    pub fn advance(&self, env: Env, milliseconds: f64) -> Result<()> {
-        self.set(env, self.now() + milliseconds)
+    #[napi(catch_unwind, ts_args_type = "milliseconds: number")]
+    pub fn advance(&self, env: Env, milliseconds: Unknown<'_>) -> Result<()> {
+        self.put(env, milliseconds, self.now())
     }
 
     /// The clock's time in Unix milliseconds.
@@ -45,6 +46,17 @@ impl ManualClock {
     pub fn now(&self) -> f64 {
         self.clock.now() / MILLISECOND
     }
+
+    fn put(&self, env: Env, milliseconds: Unknown<'_>, from: f64) -> Result<()> {
+        let missing = || ConfigError::of_type(code::INVALID_CLOCK, "clock", "needs a number");
+        let time = read(env, milliseconds).and_then(|time| valid(from + time.ok_or_else(missing)?));
+        self.clock.set(time.map_err(|error| throw(env, error))?);
+        Ok(())
+    }
+}
+
+fn read(env: Env, value: Unknown<'_>) -> std::result::Result<Option<f64>, ConfigError> {
+    number(env.raw(), Some(value.raw()), code::INVALID_CLOCK, "clock")
 }
 
 fn valid(milliseconds: f64) -> std::result::Result<f64, ConfigError> {

@@ -16,9 +16,7 @@ pub(super) fn throw(env: Env, error: ConfigError) -> Error {
 fn try_throw(env: Env, error: ConfigError) -> Result<()> {
     let reason = Error::new(error.code, error.to_string());
     let thrown = match (error.kind, error.code) {
-        (_, code::CLOSED | code::INTERNAL | code::RULES_UNREADABLE) => {
-            JsError::from(reason).into_unknown(env)
-        }
+        (_, code::CLOSED | code::INTERNAL) => JsError::from(reason).into_unknown(env),
         (Kind::Type, _) => JsTypeError::from(reason).into_unknown(env),
         (Kind::Range, _) => JsRangeError::from(reason).into_unknown(env),
     };

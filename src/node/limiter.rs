@@ -11,7 +11,7 @@ use napi_derive::napi;
 use super::arguments::{document, key, number};
 use super::clock::ManualClock;
 use super::fault::{closed, throw};
-use super::rules::{Notify, rules_path, tell, watch_rules};
+use super::rules::{Notify, rules_path, watch_rules};
 use super::{hot, output};
 use crate::document::{Document, Value};
 use crate::error::{ConfigError, code};
@@ -82,10 +82,6 @@ impl NativeLimiter {
         let limiter = Arc::new(limiter);
         let notify: Notify =
             notify.build_threadsafe_function().callee_handled::<false>().weak::<true>().build()?;
-        if !limiter.rules().knows_tenant() {
-            let message = "the rules have nothing for this tenantId: its requests are not limited";
-            tell(&notify, "warn", message.into());
-        }
         let watch = match (path, file) {
             (Some(path), Some(file)) => watch_rules(&limiter, &path, file.fingerprint, notify),
             _ => None,
@@ -202,7 +198,13 @@ impl NativeLimiter {
         self.inner.limiter.headers().names().iter().map(|header| header.is_text).collect()
     }
 
-    /// The handle of a request's rule, −1 when it is not limited. It may be kept until `rulesVersion()` changes.
+    /// Whether the rules have anything for the tenant.
+    #[napi(getter, catch_unwind)]
+    pub fn knows_tenant(&self) -> bool {
+        self.inner.limiter.rules().knows_tenant()
+    }
+
+    /// The handle of a request's rule, or of none at all; −1 when a rule says not to look at it. It may be kept until `rulesVersion()` changes.
     #[napi(js_name = "match", catch_unwind)]
     pub fn match_route(&self, method: String, pattern: Option<String>, path: String) -> f64 {
         self.inner

@@ -187,6 +187,11 @@ impl RuleSet {
         self.rules.get(index).is_some_and(|rule| !rule.skip).then_some(index)
     }
 
+    /// Whether [`RuleSet::match_route`] found no rule because there is one that skips.
+    pub fn skips(&self, method: &str, pattern: Option<&str>, path: &str) -> bool {
+        self.default.is_some() || self.route_rule(method, pattern, path).is_some()
+    }
+
     fn route_rule(&self, method: &str, pattern: Option<&str>, path: &str) -> Option<usize> {
         if self.routes.is_empty() {
             return None;

@@ -43,7 +43,7 @@ pub(super) fn read(path: &Path) -> (Result<Vec<u8>, ConfigError>, Fingerprint) {
     content.hash(&mut hasher);
     let content = content.map_err(|reason| {
         let problem = format!("cannot be read from {}: {reason}", path.display());
-        ConfigError::of_type(code::RULES_UNREADABLE, "rules", problem)
+        ConfigError::of_range(code::RULES_UNREADABLE, "rules", problem)
     });
     (content, Fingerprint(hasher.finish()))
 }

@@ -204,7 +204,12 @@ impl MemoryStore {
             let shard = locked.shard(self.place(key));
             if let Some(entry) = shard.find(key.of(tracked)) {
                 let weight = entry.state.weight();
-                entry.state.refund(&tracked.policy, cost, since, now);
+                // Under a limit of 0, or one that is not known here, a bucket would be emptied by what it is given.
+                let policy = match tracked.policy {
+                    policy if policy.limit > 0.0 => policy,
+                    _ => entry.policy(&self.policies.read()),
+                };
+                entry.state.refund(&policy, cost, since, now);
                 self.reweigh(weight, entry.state.weight());
                 shard.look_again();
             }

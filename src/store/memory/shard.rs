@@ -43,7 +43,8 @@ impl Entry {
         }
     }
 
-    fn policy(&self, policies: &[(u128, Policy)]) -> Policy {
+    /// The policy with the limit that the client has.
+    pub(super) fn policy(&self, policies: &[(u128, Policy)]) -> Policy {
         let policy = policies[self.policy as usize].1;
         policy.with_limit(f64::from(self.limit))
     }
