@@ -86,7 +86,8 @@ function libc() {
 function reasonsOf(cause) {
   const reasons = []
   for (let error = cause, depth = 0; error != null && depth < 32; error = error.cause, depth++) {
-    const known = error.code !== 'MODULE_NOT_FOUND' && !/native binding|^Cannot find module/i.test(error.message)
+    const known =
+      error.code !== 'MODULE_NOT_FOUND' && !/native binding|^Cannot find module/i.test(error.message)
     if (known && error.message) reasons.push(String(error.message).split('\n')[0])
   }
   return reasons
