@@ -4,7 +4,7 @@
 const assert = require('node:assert/strict')
 const { test } = require('node:test')
 
-const { ManualClock } = require('..')
+const { ManualClock, createRateLimiter, expressRateLimit } = require('..')
 const { FASTIFY, FRAMEWORKS, memoryLogger, serve, times } = require('./support/server.js')
 
 function limited(more) {
@@ -125,3 +125,25 @@ for (const framework of FRAMEWORKS) {
     assert.equal(wrong.errors[0].code, 'ERR_SLUICEGATE_INVALID_SKIP')
   })
 }
+
+test('keyOf gives the text that counts, however long the key of a function is and whatever is in it', async () => {
+  const limiter = createRateLimiter({ limit: 2, window: '1m', keyExtractor: (req) => req.key })
+  const app = expressRateLimit({ limit: 2, window: '1m', keyExtractor: (req) => req.key })
+  for (const key of [
+    'a',
+    'x'.repeat(600),
+    'ip:1.2.3.4',
+    `key:${'é'.repeat(600)}`,
+    'custom:',
+    '\ud800',
+    '\udc00'
+  ]) {
+    const text = await app.keyOf({ key })
+    const res = { headersSent: true, setHeader() {} }
+    await new Promise((resolve) => app({ key, socket: {}, headers: {} }, res, resolve))
+    assert.equal((await app.limiter.peek(text)).remaining, 1, key.slice(0, 20))
+    await limiter.check(text)
+    assert.equal((await limiter.peek(await limiter.keyOf({ key }))).remaining, 1)
+  }
+  assert.equal(await app.keyOf({ key: ' ', ip: '1.2.3.4' }), 'ip:1.2.3.4')
+})

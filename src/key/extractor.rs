@@ -197,12 +197,17 @@ impl Extractor {
 
     /// The same for [`Source::Custom`] with the JavaScript string that the caller's function gave, if it gave one.
     pub fn extract_custom(&self, text: Option<&[u16]>, address: Given<'_>) -> Extraction {
-        let blank = |unit: &u16| char::from_u32((*unit).into()).is_some_and(char::is_whitespace);
-        let text = text.filter(|units| !units.iter().all(blank));
+        let text = text.filter(|units| !is_blank(units));
         match self.read_address(address) {
             Ok(address) => self.by_text(text.map(encode_utf16), address),
             Err(answer) => answer,
         }
+    }
+
+    /// The key text for what the caller's function gave; none if that is blank. Unlike [`Key::text`] it reads back as the same
+    /// key whatever its length, and with lone surrogates.
+    pub fn custom_text(text: &[u16]) -> Option<Vec<u16>> {
+        (!is_blank(text)).then(|| Key::custom_text(text))
     }
 
     fn read_address(&self, given: Given<'_>) -> Result<Known, Extraction> {
@@ -251,6 +256,10 @@ impl Known {
         let no_address = self.read && self.address.is_none();
         Identity { key, made_up, address: self.address, no_address, blank: false }
     }
+}
+
+fn is_blank(units: &[u16]) -> bool {
+    units.iter().all(|unit| char::from_u32((*unit).into()).is_some_and(char::is_whitespace))
 }
 
 /// A blank key is none.

@@ -148,6 +148,17 @@ impl Key {
         Self::bounded(bytes)
     }
 
+    /// The text that [`Key::from_utf16`] reads as [`Key::custom`] of `units`.
+    fn custom_text(units: &[u16]) -> Vec<u16> {
+        let starts = |prefix: &&[u8]| {
+            units.len() >= prefix.len()
+                && units.iter().zip(*prefix).all(|(unit, byte)| *unit == u16::from(*byte))
+        };
+        let reserved = RESERVED.iter().any(starts);
+        let prefix = if reserved { CUSTOM } else { b"" };
+        prefix.iter().map(|byte| u16::from(*byte)).chain(units.iter().copied()).collect()
+    }
+
     fn not_empty(bytes: Bytes) -> Result<Self, ConfigError> {
         if bytes.is_empty() {
             return Err(ConfigError::of_range(code::INVALID_KEY, "key", "must not be empty"));

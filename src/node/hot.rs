@@ -11,7 +11,7 @@ use super::arguments::{USUAL_KEY, key, kind, number, usual_key, utf8, utf16};
 use super::fault::{closed, guarded};
 use super::limiter::{Inner, handle_of};
 use crate::error::{ConfigError, code};
-use crate::key::{Extraction, Given, KeyRef, Request, Source};
+use crate::key::{Extraction, Extractor, Given, KeyRef, Request, Source};
 use crate::limiter::{ActiveRules, Answer, Ask, RuleHandle, Undecided};
 
 /// Nothing was decided: the address has to be read.
@@ -221,6 +221,18 @@ fn answered(
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every body")]
 fn key_of(inner: &Inner, env: sys::napi_env, arguments: &[sys::napi_value]) -> Answered {
+    if inner.limiter.extractor().source() == Source::Custom {
+        let units = arguments.get(1).and_then(|value| utf16(env, *value));
+        if let Some(text) = units.and_then(|units| Extractor::custom_text(&units)) {
+            let mut value = std::ptr::null_mut();
+            // SAFETY: the text is alive during the call, which copies it.
+            unsafe {
+                let length = text.len().cast_signed();
+                sys::napi_create_string_utf16(env, text.as_ptr(), length, &raw mut value);
+            }
+            return Ok(value);
+        }
+    }
     let flags = match extract(inner, env, arguments, 0, arguments.get(2).copied()) {
         Extraction::Found(identity) => {
             let text = identity.key.text();
