@@ -332,9 +332,11 @@ impl Model {
         now: i128,
     ) {
         for (name, rule) in asked {
-            if let Some((state, _)) = self.states.get_mut(name) {
-                *state = state.at(rule, now);
-                state.give_back(rule, cost, since);
+            if let Some((state, limit)) = self.states.get_mut(name) {
+                // Under a limit of 0 the client's own, last one says what it can hold.
+                let rule = if rule.limit > 0 { *rule } else { rule.with_limit(*limit) };
+                *state = state.at(&rule, now);
+                state.give_back(&rule, cost, since);
             }
         }
     }
