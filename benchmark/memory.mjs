@@ -105,7 +105,7 @@ const OURS = {
   'check fixed_window': (limit) => sluicegatePromise('fixed_window', limit),
   'check sliding_window_counter': (limit) => sluicegatePromise('sliding_window_counter', limit)
 }
-/** DESIGN's goals: the time of ours over that of the peer. */
+/** The goals: the time of ours over that of the peer. */
 const GOALS = { 'express-rate-limit MemoryStore': 1.0, 'rate-limiter-flexible memory': 0.6 }
 const HELD_TO = new Set(['checkSync fixed_window', 'checkSync sliding_window_counter'])
 

@@ -1,4 +1,4 @@
-//! What DESIGN promises of each algorithm, held by random traces: the bound on what passes, the first instant of a retry, and
+//! What docs/algorithms.md promises of each algorithm, held by random traces: the bound on what passes, the first instant of a retry, and
 //! that a denied check or a peek leaves no trace.
 
 use proptest::prelude::*;

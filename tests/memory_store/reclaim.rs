@@ -87,7 +87,7 @@ fn policies_of_other_identities_count_apart() {
     assert_eq!(bench.check("client", &[login], 1.0).policies[0].remaining, 4.0);
 }
 
-/// DESIGN §5: at most 120 bytes for each of a million keys.
+/// The goal: at most 120 bytes for each of a million keys.
 #[test]
 fn a_million_keys_take_at_most_120_bytes_each() {
     let bench = Bench::new(1_000_000);
